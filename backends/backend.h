@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contract between cubefs and what runs the sandboxes: the one header a backend author reads.
+ *
+ * Three shapes fit it. A *local* backend makes a directory on this machine with cube-init inside: it
+ * offers native files and a link over a unix socket that passes descriptors. An *engine* (Docker,
+ * LXD, libvirt) is behind an API; cube-init inside is reached over whatever byte stream the engine
+ * has, and files come natively where the root is reachable from here, else through the agent. A
+ * *service* has an exec and a file API of its own and implements the link (backends/link.h) and the
+ * file operations directly.
+ *
+ * A backend is a constant table and an instance that embeds `struct cube_backend`. Only backend.c
+ * calls through the table: it checks the capability, traces, validates what comes back (ids become
+ * directory entries) and turns a missing operation into -EOPNOTSUPP with the reason. What holds for
+ * all operations unless their comment says otherwise:
+ *
+ *   threads     called on a pool thread, with no lock of ours held, and may block; as many at once
+ *               as `par` allows, which the wrappers keep by queueing works, not by a lock
+ *   cancelling  @cancel may be NULL; once it fires the operation returns -EINTR soon, and has either
+ *               had no effect or is finished
+ *   repeating   each operation is safe to repeat: what is there already is success. create is told by
+ *               spec->uid, which it marks at the backend, so that a lost answer finds the same sandbox
+ *   ownership   arguments are borrowed for the call; ret_ outputs are the caller's (cube_free), and
+ *               written only on success
+ *   errors      errno as in interface.md's table and one sentence: EHOSTUNREACH not reachable, EACCES
+ *               credentials, EREMOTEIO it answered with an error, ETIMEDOUT, EOPNOTSUPP, EDQUOT, ENOSPC,
+ *               ENOENT no such sandbox or template, EINTR
+ */
+#ifndef CUBEFS_BACKENDS_BACKEND_H
+#define CUBEFS_BACKENDS_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/base/buf.h"
+#include "backends/base/cancel.h"
+#include "backends/base/err.h"
+#include "backends/base/loop.h"
+#include "backends/link.h"
+
+#define CUBE_BACKEND_ABI 1
+#define CUBE_ID_MAX 64 /* bytes of a sandbox's id at its backend, without NUL: of [A-Za-z0-9._:-] */
+
+/* What an instance can do. Found out in open (and again by status), never by trying. */
+enum cube_cap {
+	CUBE_CAP_EXEC = 1u << 0,      /* link */
+	CUBE_CAP_FILES = 1u << 1,     /* native files: root */
+	CUBE_CAP_PAUSE = 1u << 2,     /* pause, resume; memory stays */
+	CUBE_CAP_STOP = 1u << 3,      /* stop, start; files stay */
+	CUBE_CAP_TTY = 1u << 4,       /* terminals for jobs */
+	CUBE_CAP_TEMPLATES = 1u << 5, /* template_import, template_remove */
+	CUBE_CAP_NET_OPEN = 1u << 6,  /* net=open */
+	CUBE_CAP_CPUS = 1u << 7,      /* limits it can keep */
+	CUBE_CAP_MEMORY = 1u << 8,
+	CUBE_CAP_PIDS = 1u << 9,
+	CUBE_CAP_DISK = 1u << 10,
+	CUBE_CAP_USAGE = 1u << 11,    /* usage */
+	CUBE_CAP_PERSIST = 1u << 12,  /* sandboxes outlive the daemon */
+	CUBE_CAP_USERS = 1u << 13,    /* jobs as another user than the first */
+};
+#define CUBE_CAP_COUNT 14
+/* "exec", "files", ... of bit number @n; NULL beyond. */
+const char *cube_cap_name(unsigned n);
+
+/* How much concurrency the implementation stands; the wrappers keep it. */
+enum cube_par {
+	CUBE_PAR_NONE,     /* one call at a time */
+	CUBE_PAR_PER_CUBE, /* one call at a time for each sandbox */
+	CUBE_PAR_FULL,
+};
+
+enum cube_net { CUBE_NET_NONE, CUBE_NET_OPEN };
+
+struct cube_pair {
+	const char *key, *value;
+};
+
+/* Limits: 0 is "the backend's default". Explicit ones that it cannot keep are refused before the
+ * call (capability) with -EOPNOTSUPP. */
+struct cube_limits {
+	uint64_t memory;    /* bytes */
+	uint64_t disk;      /* bytes */
+	uint32_t pids;
+	uint32_t cpus_milli;/* thousandths of a CPU */
+};
+
+struct cube_spec {
+	const char *uid;      /* ours, unique for ever, [0-9a-f]{16}; marked at the backend */
+	const char *name;     /* at the time of creation, for people; may be the host name inside */
+	const char *template; /* NULL: the backend's default */
+	struct cube_limits limits;
+	enum cube_net net;
+	bool privileged;
+	const struct cube_pair *env;    /* of every process */
+	size_t n_env;
+	const struct cube_pair *labels; /* marked at the backend where it has such */
+	size_t n_labels;
+	const struct cube_pair *extra;  /* keys of this backend (ops->keys); others were refused before */
+	size_t n_extra;
+};
+
+enum cube_state { /* of a sandbox, as the backend sees it */
+	CUBE_IS_GONE,
+	CUBE_IS_RUNNING,
+	CUBE_IS_PAUSED,
+	CUBE_IS_STOPPED,
+};
+
+struct cube_info {
+	char id[CUBE_ID_MAX + 1];
+	char uid[CUBE_ID_MAX + 1]; /* the mark; empty: not made by cubefs */
+	enum cube_state state;
+	char reason[64];           /* why it does not run: "exited", "oom", "stopped", ...; may be empty */
+};
+
+struct cube_usage { /* UINT64_MAX: not known */
+	uint64_t pids, cpu_ns, memory, disk;
+	uint64_t oom_kills;
+};
+
+/* A sandbox's file systems on this machine. Directory descriptors, the caller's to close. What is
+ * mounted at a path in `mounts` is reached by its own descriptor, never by walking into it. */
+#define CUBE_MOUNTS_MAX 16
+struct cube_root {
+	int fd; /* its root directory */
+	unsigned n_mounts;
+	struct {
+		char path[256]; /* absolute inside, no link in it: "/workspace" */
+		int fd;
+		bool read_only;
+	} mounts[CUBE_MOUNTS_MAX];
+	uint64_t generation;     /* changes when the tree behind was replaced: old handles are stale */
+	uint32_t uid_base;       /* what the kernel shows as uid_base + n is n inside ... */
+	uint32_t id_count;       /* ... for n below this; other ids are shown as 65534 */
+	uint32_t gid_base;
+	bool swap_owner;         /* an ordinary user's: "that user's ids and the sandbox's root stand for each other" */
+};
+
+/* What a template looks like. */
+struct cube_template {
+	char name[CUBE_ID_MAX + 1];
+	char state[16];      /* "ready", "importing", "error" */
+	char source[256];
+	char fingerprint[72];
+	uint64_t size;       /* bytes; UINT64_MAX not known */
+	char reason[200];    /* runs no: why */
+};
+
+struct cube_status {
+	bool reachable;
+	char version[128];
+	char fingerprint[72];
+	uint64_t latency_us;
+	uint32_t caps;
+	char missing[CUBE_CAP_COUNT][160]; /* why a capability of the kind is missing here */
+};
+
+struct cube_conf_section; /* base/conf.h: the backend's section of the configuration; may be NULL */
+
+struct cube_backend_env { /* what the daemon gives each instance; valid as long as the instance */
+	const char *name;      /* of the instance: [backend NAME] */
+	const char *state_dir; /* absolute, exists, 0700: the instance's own, below STATE */
+	struct cube_loop *loop;
+	const struct cube_conf_section *conf;
+};
+
+struct cube_backend;
+
+struct cube_backend_ops {
+	uint32_t abi;
+	const char *kind;    /* "local" */
+	const char *summary; /* for people, one line */
+	uint32_t caps;       /* what the kind can ever do */
+	enum cube_par par;
+	const char *const *keys; /* NULL ended: its own keys of a create line; may be NULL */
+
+	/* Optional. Called by the supervisor while the process is single-threaded, before any instance is
+	 * opened: enter the namespaces that the kind needs, make what must outlive a worker (descriptors
+	 * are inherited; what is needed later is kept in static state of the kind). Must be idempotent. */
+	int (*prepare)(const char *state_dir, const struct cube_conf_section *conf, struct cube_err *err);
+
+	/* Required. Reads the configuration, finds out capabilities, reports problems; starts no thread. A
+	 * backend that cannot work at all here still opens, with caps 0 and the reasons in its status. */
+	int (*open)(const struct cube_backend_env *env, struct cube_backend **ret, struct cube_err *err);
+	/* Required. No call is under way. Sandboxes stay as they are. */
+	void (*close)(struct cube_backend *b);
+	/* Required. Asks the backend. */
+	int (*status)(struct cube_backend *b, struct cube_cancel *cancel, struct cube_status *ret, struct cube_err *err);
+	/* Optional; only for who runs `cubefs doctor`: one line each through @say: ok, what, what to do. */
+	void (*doctor)(struct cube_backend *b, void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx);
+
+	/* Required. Makes it and starts it; the id is chosen here. On failure nothing is left at the backend. */
+	int (*create)(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
+		      char **ret_id, struct cube_err *err);
+	/* Required. Ends it with everything that belongs to it, whatever its state; gone already is success. */
+	int (*destroy)(struct cube_backend *b, const char *id, struct cube_err *err);
+	/* Required. -ENOENT: no such sandbox. */
+	int (*inspect)(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err);
+	/* Required. Calls @each for every sandbox that is there, made by cubefs or not. */
+	int (*list)(struct cube_backend *b, struct cube_cancel *cancel,
+		    void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
+
+	/* CUBE_CAP_STOP. stop: TERM to what runs, KILL after @grace_s. start: again, same files, new processes. */
+	int (*start)(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+	int (*stop)(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel, struct cube_err *err);
+
+	/* CUBE_CAP_PAUSE */
+	int (*pause)(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+	int (*resume)(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+
+	/* CUBE_CAP_CPUS, _MEMORY, _PIDS: change limits of a running or stopped one; 0 leaves one as it is. */
+	int (*limit)(struct cube_backend *b, const char *id, const struct cube_limits *limits, struct cube_err *err);
+
+	/* CUBE_CAP_EXEC. A new link to a running sandbox; may block until its agent answers or @cancel fires.
+	 * Handler calls begin when the caller calls nothing more than this: `up` is the first. */
+	int (*link)(struct cube_backend *b, const char *id, const struct cube_link_handler *handler, void *ctx,
+		    struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
+
+	/* CUBE_CAP_FILES. Works in every state that has files. */
+	int (*root)(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
+
+	/* CUBE_CAP_USAGE. Must be cheap: no walk over files on the caller's time. */
+	int (*usage)(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
+
+	/* CUBE_CAP_TEMPLATES. import is resumable and idempotent; progress as text lines through @log. */
+	int (*template_list)(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t), void *ctx, struct cube_err *err);
+	int (*template_import)(struct cube_backend *b, const char *name, const char *source, int source_fd,
+			       void (*log)(void *ctx, const char *line), void *ctx,
+			       struct cube_cancel *cancel, struct cube_err *err);
+	int (*template_remove)(struct cube_backend *b, const char *name, struct cube_err *err); /* -EBUSY: in use */
+};
+
+struct cube_backend {
+	const struct cube_backend_ops *ops;
+	const char *name;  /* env->name */
+	uint32_t caps;     /* a subset of ops->caps; constant after open */
+	enum cube_par par; /* ops->par or stricter */
+	char missing[CUBE_CAP_COUNT][160]; /* for each bit of ops->caps that is not in caps: why */
+};
+
+/* ---- What everyone else calls: the checked wrappers of backend.c ---- */
+
+/* Refuses a table whose version, required pointers or capability bits do not fit (-EINVAL). */
+int cube_backend_open(const struct cube_backend_ops *ops, const struct cube_backend_env *env,
+		      struct cube_backend **ret, struct cube_err *err);
+void cube_backend_close(struct cube_backend *b);
+
+/* 0, or -EOPNOTSUPP with a sentence made of the capability's name and its reason. */
+int cube_backend_need(const struct cube_backend *b, enum cube_cap cap, struct cube_err *err);
+
+/* Checks limits, network mode and extra keys of a create line against the instance, before anything
+ * is made: -EOPNOTSUPP or -EINVAL. */
+int cube_backend_check_spec(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err);
+
+/* The key under which works on this backend and sandbox must be queued in the pool (pool.h), by `par`:
+ * NULL for full concurrency, the instance, or @per_cube. */
+const void *cube_backend_queue_key(const struct cube_backend *b, const void *per_cube);
+
+int cube_backend_status(struct cube_backend *b, struct cube_cancel *cancel, struct cube_status *ret, struct cube_err *err);
+int cube_backend_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
+			char **ret_id, struct cube_err *err);
+int cube_backend_destroy(struct cube_backend *b, const char *id, struct cube_err *err);
+int cube_backend_inspect(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err);
+int cube_backend_list(struct cube_backend *b, struct cube_cancel *cancel,
+		      void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
+int cube_backend_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+int cube_backend_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel, struct cube_err *err);
+int cube_backend_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+int cube_backend_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+int cube_backend_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits, struct cube_err *err);
+int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler, void *ctx,
+		      struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
+int cube_backend_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
+int cube_backend_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
+int cube_backend_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t), void *ctx, struct cube_err *err);
+/* @source as written in the verb; @source_fd an open descriptor where it is a path of this machine, opened
+ * with the writer's rights (else -1). */
+int cube_backend_template_import(struct cube_backend *b, const char *name, const char *source, int source_fd,
+				 void (*log)(void *ctx, const char *line), void *ctx,
+				 struct cube_cancel *cancel, struct cube_err *err);
+int cube_backend_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
+void cube_root_close(struct cube_root *root); /* closes its descriptors, sets them to -1 */
+
+#endif

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# A layer is a static library of all the .c files of its folders (not of folders below them). A probe
+# program links the whole of it against nothing but the layers it may use, so a call upwards does not link.
+function(cubefs_layer name)
+	cmake_parse_arguments(L "" "" "FOLDERS;BELOW;LIBRARIES" ${ARGN})
+	set(sources "")
+	foreach(folder IN LISTS L_FOLDERS)
+		file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.c)
+		list(APPEND sources ${found})
+	endforeach()
+	if(NOT sources)
+		return()
+	endif()
+	set(below "")
+	foreach(layer IN LISTS L_BELOW)
+		if(TARGET cubefs_${layer})
+			list(APPEND below cubefs_${layer})
+		endif()
+	endforeach()
+	add_library(cubefs_${name} STATIC ${sources})
+	target_include_directories(cubefs_${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+	target_link_libraries(cubefs_${name} PUBLIC ${below} ${L_LIBRARIES} cubefs_flags)
+
+	file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/probe/${name}.c CONTENT "int main(void)\n{\n\treturn 0;\n}\n")
+	add_executable(probe_${name} ${CMAKE_CURRENT_BINARY_DIR}/probe/${name}.c)
+	target_link_libraries(probe_${name} PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,cubefs_${name}>)
+endfunction()
