@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Real files: a sandbox's `files/`, served by system calls beneath a directory descriptor.
+ *
+ * Protocol neutral: the FUSE and 9P front ends translate their requests into these calls, one to one.
+ * Every call may be made on any thread, without any lock of ours held, and blocks on nothing but the
+ * file system of the sandbox (a lock request excepted: it has a cancel). A hostile inside may change
+ * the tree at any instant; no call ever leaves it: each step resolves one name beneath a directory
+ * descriptor (openat2), never a joined path, never a link, never into another mount; no open of a fifo
+ * or device can block or have an effect.
+ *
+ * Nodes. A node id is what the front end knows (FUSE nodeid, what a 9P fid holds): CUBE_FILES_ID set,
+ * never used again in the life of the space. A directory and a symbolic link have a node for each path
+ * (only a rename through us moves it: so its depth is that of the caller's path, which is what
+ * link rewriting needs); any other file has one for each inode. A node lives while its lookup count is
+ * above 0 (each cube_files_entry that was handed out counts one; forget takes back) or it is open.
+ *
+ * Failures are plain -errno; a stale node (its root was replaced or detached, or the object behind the
+ * name is another one) is -ESTALE, an unlinked one keeps working through its open handles. */
+#ifndef CUBEFS_FS_FILES_FILES_H
+#define CUBEFS_FS_FILES_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
+
+#include "backends/backend.h"
+#include "backends/base/cancel.h"
+
+/* Set in every node id of this module, never in one of the synthetic tree's. */
+#define CUBE_FILES_ID (UINT64_C(1) << 62)
+
+struct cube_files_space;  /* all nodes of a mount */
+struct cube_files;        /* one tree shown in it: reference counted */
+struct cube_files_handle; /* an open file or directory */
+
+struct cube_files_options {
+	bool symlinks_raw; /* -o symlinks=raw: link targets as they are */
+	bool owners_raw;   /* -o owners=raw: no exchange of the mounting user's ids and root's */
+	uid_t uid;         /* who mounted */
+	gid_t gid;
+};
+
+/* Who asks: only for what belongs to whom; access is decided by the front end and the kernel. */
+struct cube_files_cred {
+	uid_t uid; /* as the caller's kernel sees it */
+	gid_t gid;
+	pid_t pid;
+};
+
+struct cube_files_entry {
+	uint64_t id;
+	uint64_t generation;
+	struct stat st;      /* as shown: ids exchanged, unique st_ino, link size of the given text */
+};
+
+struct cube_files_space *cube_files_space_new(const struct cube_files_options *options); /* NULL: memory */
+void cube_files_space_free(struct cube_files_space *s); /* no call under way, all trees detached */
+
+/* Show @root (its descriptors are taken over on success). @seed makes inode numbers unique: different
+ * for every sandbox and checkpoint, the same for one each time. @owner is the caller's, given back by
+ * cube_files_owner. One reference for the caller. */
+int cube_files_attach(struct cube_files_space *s, struct cube_root *root, uint64_t seed, void *owner,
+		      struct cube_files **ret);
+/* The tree is gone or replaced: its nodes are stale from now on, handles too (files that are open for
+ * reading by system calls already under way end normally). The caller's reference ends. */
+void cube_files_detach(struct cube_files *f);
+struct cube_files *cube_files_ref(struct cube_files *f);
+void cube_files_unref(struct cube_files *f);
+
+/* Its root directory's node id, valid until detached, needing no lookup count; ".." of it stays there. */
+uint64_t cube_files_root(const struct cube_files *f);
+/* How many files and directories are open (what `idle` asks). */
+unsigned long cube_files_open_count(const struct cube_files *f);
+/* The owner of the tree in which @id lies (a counted node of the caller's, so it cannot vanish); NULL when
+ * the tree was detached. */
+void *cube_files_owner(struct cube_files_space *s, uint64_t id);
+
+int cube_files_lookup(struct cube_files_space *s, uint64_t parent, const char *name, struct cube_files_entry *ret);
+void cube_files_forget(struct cube_files_space *s, uint64_t id, uint64_t n);
+/* @h may be NULL; with it, an unlinked file answers too. */
+int cube_files_getattr(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h, struct stat *ret);
+
+#define CUBE_SET_MODE 1u
+#define CUBE_SET_UID 2u
+#define CUBE_SET_GID 4u
+#define CUBE_SET_SIZE 8u
+#define CUBE_SET_ATIME 0x10u
+#define CUBE_SET_MTIME 0x20u
+#define CUBE_SET_ATIME_NOW 0x40u
+#define CUBE_SET_MTIME_NOW 0x80u
+/* All or, as far as one system call after the other allows, none. */
+int cube_files_setattr(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h,
+		       const struct stat *st, unsigned set, struct stat *ret);
+
+/* The target as shown (header of links.c says how), NUL ended, at most @size - 1 bytes. Length. */
+ssize_t cube_files_readlink(struct cube_files_space *s, uint64_t id, char *buf, size_t size);
+
+/* mode has the type for mknod (regular, fifo, socket; devices are made only as the sandbox's root could:
+ * -EPERM). umask is already applied. */
+int cube_files_mknod(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent, const char *name, mode_t mode, dev_t rdev, struct cube_files_entry *ret);
+int cube_files_mkdir(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent, const char *name, mode_t mode, struct cube_files_entry *ret);
+int cube_files_symlink(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent, const char *name, const char *target, struct cube_files_entry *ret);
+int cube_files_link(struct cube_files_space *s, uint64_t id, uint64_t new_parent, const char *new_name, struct cube_files_entry *ret);
+int cube_files_unlink(struct cube_files_space *s, uint64_t parent, const char *name);
+int cube_files_rmdir(struct cube_files_space *s, uint64_t parent, const char *name);
+/* flags: RENAME_NOREPLACE, RENAME_EXCHANGE. Between two trees: -EXDEV. */
+int cube_files_rename(struct cube_files_space *s, uint64_t parent, const char *name, uint64_t new_parent, const char *new_name, unsigned flags);
+
+/* flags: open(2)'s. A fifo, socket or device: -ENXIO (no effect outside). Fills *ret_st if not NULL. */
+int cube_files_open(struct cube_files_space *s, uint64_t id, int flags, struct cube_files_handle **ret);
+int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent, const char *name, int flags, mode_t mode, struct cube_files_entry *ret, struct cube_files_handle **ret_h);
+/* The descriptor behind, for splice and passthrough; the handle's. */
+int cube_files_fd(const struct cube_files_handle *h);
+ssize_t cube_files_read(struct cube_files_handle *h, void *data, size_t len, off_t offset);
+ssize_t cube_files_write(struct cube_files_handle *h, const void *data, size_t len, off_t offset);
+int cube_files_flush(struct cube_files_handle *h, uint64_t lock_owner); /* drops that owner's POSIX locks */
+int cube_files_fsync(struct cube_files_handle *h, bool data_only);
+void cube_files_release(struct cube_files_handle *h);
+
+int cube_files_opendir(struct cube_files_space *s, uint64_t id, struct cube_files_handle **ret);
+/* Entries from @offset (0: start) on: @add gets each with the offset that continues behind it; non-zero
+ * from it stops (and that entry is asked for again). With @plus, *e is a counted entry (e->id 0 where it
+ * could not be had; if @add refuses it, the count is taken back here); else only e->st.st_ino and
+ * st_mode are set. "." and ".." come without count. */
+int cube_files_readdir(struct cube_files_space *s, struct cube_files_handle *h, off_t offset, bool plus,
+		       int (*add)(void *ctx, const char *name, const struct cube_files_entry *e, off_t next), void *ctx);
+int cube_files_fsyncdir(struct cube_files_handle *h, bool data_only);
+
+int cube_files_statfs(struct cube_files_space *s, uint64_t id, struct statvfs *ret);
+int cube_files_access(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t id, int mask);
+
+/* user.* passes; security.capability and POSIX ACLs as said in xattr.c; trusted.* is -EOPNOTSUPP (get: -ENODATA). */
+int cube_files_setxattr(struct cube_files_space *s, uint64_t id, const char *name, const void *value, size_t size, int flags);
+ssize_t cube_files_getxattr(struct cube_files_space *s, uint64_t id, const char *name, void *value, size_t size);
+ssize_t cube_files_listxattr(struct cube_files_space *s, uint64_t id, char *list, size_t size);
+int cube_files_removexattr(struct cube_files_space *s, uint64_t id, const char *name);
+
+int cube_files_fallocate(struct cube_files_handle *h, int mode, off_t offset, off_t len);
+off_t cube_files_lseek(struct cube_files_handle *h, off_t offset, int whence); /* SEEK_HOLE, SEEK_DATA */
+ssize_t cube_files_copy_range(struct cube_files_handle *from, off_t from_off, struct cube_files_handle *to, off_t to_off, size_t len, unsigned flags);
+
+struct flock;
+/* Shared with the inside. setlk with @wait blocks its thread until it has the lock or @cancel fires (-EINTR). */
+int cube_files_getlk(struct cube_files_handle *h, uint64_t owner, struct flock *lock);
+int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct flock *lock, bool wait, struct cube_cancel *cancel);
+int cube_files_flock(struct cube_files_handle *h, uint64_t owner, int op, struct cube_cancel *cancel); /* LOCK_NB: at once */
+
+#endif
