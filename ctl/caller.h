@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who asks: for the error log, for host paths that are opened with the asker's rights. */
+#ifndef CUBEFS_CTL_CALLER_H
+#define CUBEFS_CTL_CALLER_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "backends/base/err.h"
+
+struct cube_caller {
+	pid_t pid;          /* thread or process as our pid namespace sees it; 0: not visible */
+	uid_t uid;
+	gid_t gid;
+	bool local;         /* a process of this machine (FUSE, unix socket peer): may name host paths */
+};
+
+/* "bash[123]", or "pid 123", "remote". Returns @out. */
+const char *cube_caller_text(const struct cube_caller *c, char out[64]);
+
+/* Opens an absolute path with the caller's rights (uid, gid, supplementary groups of its process), never
+ * with the daemon's: -EACCES; -EPERM for a remote one; -EINVAL for a relative path. Blocks: not under the lock. */
+int cube_caller_open(const struct cube_caller *c, const char *path, int flags, int *ret_fd, struct cube_err *err);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The domain: all that the daemon knows of sandboxes, sessions and jobs, behind one lock.
+ *
+ * A monitor. Whichever thread brings a request (FUSE worker, 9P), an event (the loop) or a result (pool)
+ * takes the lock at the door with cube_domain_enter and gives it back with cube_domain_leave. Inside
+ * there are no other locks and no waits. The lock is never held across a backend call, a system call on
+ * a sandbox's files, an answer to the kernel or a notification: what must happen outside is *deferred*
+ * and run by cube_domain_leave on the same thread, after the lock was given back. */
+#ifndef CUBEFS_CTL_DOMAIN_H
+#define CUBEFS_CTL_DOMAIN_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "backends/backend.h"
+#include "backends/base/conf.h"
+#include "backends/base/list.h"
+#include "backends/base/loop.h"
+#include "backends/base/map.h"
+#include "backends/base/pool.h"
+#include "ctl/wait.h"
+
+struct cube_cube;
+struct cube_events;
+struct cube_errlog;
+
+struct cube_deferred {
+	struct cube_deferred *next;
+	void (*fn)(struct cube_deferred *d); /* no lock held; owns *d */
+};
+
+/* One configured backend. */
+struct cube_service {
+	struct cube_list link;         /* in domain.services, order of the configuration; the default first */
+	struct cube_backend *backend;
+	struct cube_status status;     /* latest answer */
+	uint64_t status_wall;          /* when; 0: never asked */
+	struct cube_list templates;    /* struct cube_template_entry (ctl/template.h) */
+	uint64_t seq;                  /* stable cursor for listings */
+};
+
+/* News for whoever shows the tree (fs/): names that came and went, so that caches can be dropped. Called
+ * under the lock; must only queue. Pointers may be NULL functions. */
+struct cube_domain_watcher {
+	void *ctx;
+	void (*cube_added)(void *ctx, struct cube_cube *c);
+	void (*cube_removed)(void *ctx, struct cube_cube *c, const char *name); /* also under its old name at a rename */
+	void (*entry_changed)(void *ctx, struct cube_cube *c, const char *dir, const char *name); /* "jobs", "build" */
+};
+
+struct cube_domain {
+	pthread_mutex_t lock;
+	struct cube_loop *loop;
+	struct cube_pool *pool;
+	const struct cube_conf *conf;
+	char *state_dir;           /* absolute */
+	int state_fd;
+	struct cube_list services;
+	struct cube_service *default_service;
+	struct cube_map *by_name;  /* cubes with a name in the root */
+	struct cube_list cubes;    /* all of these, by seq */
+	struct cube_waitq changed; /* a cube came, went or changed its state */
+	struct cube_events *events;
+	struct cube_errlog *errors;
+	struct cube_domain_watcher watcher;
+	struct cube_deferred *deferred, **deferred_tail;
+	uint64_t next_seq;
+	uint64_t started_wall;
+	uid_t uid;                 /* who mounted */
+	gid_t gid;
+	bool closing;              /* shutting down: nothing new is accepted (-EHOSTDOWN) */
+	/* settings changed by the root verb `set`, or given in the configuration's [daemon] */
+	uint64_t output_limit;     /* 256 MiB */
+	uint64_t spool_limit;      /* 1 GiB */
+	uint32_t jobs_kept;        /* 128 */
+	uint32_t exit_patience_s;  /* 30 */
+};
+
+struct cube_domain_options {
+	const char *state_dir;     /* exists, 0700, locked by the caller (one daemon a state directory) */
+	const struct cube_conf *conf;
+	struct cube_loop *loop;
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Opens the configured backends (or the embedded default alone), loads and recovers what the state
+ * directory has: intentions are finished or undone, what runs is linked again, what is gone is `lost`.
+ * Returns before sandboxes are reconnected (that goes on behind). Called before threads are started;
+ * cube_domain_start afterwards, when the process is in the background. */
+int cube_domain_open(const struct cube_domain_options *o, struct cube_domain **ret, struct cube_err *err);
+int cube_domain_start(struct cube_domain *d, struct cube_err *err);
+/* Refuses new work, wakes whoever waits (they get -EHOSTDOWN or -EINTR), waits for what is at backends (at
+ * most @ms), closes links; sandboxes and their commands go on. */
+void cube_domain_shutdown(struct cube_domain *d, uint32_t ms);
+void cube_domain_close(struct cube_domain *d); /* after the loop ended; frees */
+
+void cube_domain_enter(struct cube_domain *d);
+void cube_domain_leave(struct cube_domain *d);
+/* Under the lock: have @x run after it. In order. */
+void cube_domain_defer(struct cube_domain *d, struct cube_deferred *x);
+
+/* Under the lock: by name, NULL if there is none. */
+struct cube_cube *cube_domain_find(struct cube_domain *d, const char *name);
+/* The first with seq above @seq, NULL at the end: a cursor that stands still while others come and go. */
+struct cube_cube *cube_domain_next(struct cube_domain *d, uint64_t seq);
+struct cube_service *cube_domain_service(struct cube_domain *d, const char *name); /* NULL: none */
+
+/* Root verb `set` and the configuration's [daemon] section share one table of settings. */
+int cube_domain_set(struct cube_domain *d, const char *key, const char *value, struct cube_err *err);
+
+#endif
