@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "backends/backend.h"
+#include "backends/base/name.h"
 #include "ctl/caller.h"
 #include "ctl/domain.h"
 #include "ctl/wait.h"

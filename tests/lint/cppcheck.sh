@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# cppcheck on every source of a build (cppcheck.sh BUILD_DIR). A suppression stands in the source, with
+# its reason (cppcheck-suppress).
+. "$(dirname "$0")/lib.sh"
+lint_need cppcheck cppcheck
+. tests/lint/database.sh
+
+lint_report < <(cppcheck --quiet --enable=warning,portability,performance --inline-suppr \
+	--suppress=missingInclude --suppress=missingIncludeSystem --suppress=unmatchedSuppression \
+	--library=posix,gnu --check-config=no -j "$(nproc)" --std=c11 -I . -I "$build/generated" \
+	-D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 \
+	--template='{file}:{line}: {severity}: {message} [{id}]' "${SOURCES[@]}" 2>&1)
+lint_end
