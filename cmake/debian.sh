@@ -1,0 +1,57 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# Which Debian packages cubefs needs, and installing those that are missing. For setup.sh and
+# tests/run.sh; only sets variables and functions.
+
+# shellcheck disable=SC2034 # used by who reads this file
+DEBIAN_BUILD=(gcc libc6-dev musl-tools cmake ninja-build pkgconf libfuse3-dev libjansson-dev libuv1-dev
+	libinih-dev libarchive-dev libcap-dev libssl-dev)
+# shellcheck disable=SC2034
+DEBIAN_RUN=(fuse3 crun uidmap passt iproute2)
+# shellcheck disable=SC2034
+DEBIAN_TEST=(libcmocka-dev clang clang-tidy clang-format-14 cppcheck shellcheck mandoc binutils git
+	util-linux procps psmisc strace python3 tar rsync sqlite3 vim-tiny nano ksh busybox-static make)
+
+# The packages of the arguments that are not installed, one a line.
+debian_missing() {
+	local package
+	for package in "$@"; do
+		case $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) in
+		installed) ;;
+		*) printf '%s\n' "$package" ;;
+		esac
+	done
+}
+
+# Installs what is missing of the arguments, as root, or through sudo. Where neither is possible, says
+# the line that an administrator must run and returns 1.
+debian_install() {
+	local missing root=()
+	if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+		printf 'this is not Debian: see to it that these, or what they are called here, are installed:\n'
+		printf '    %s\n' "$*"
+		return 0
+	fi
+	mapfile -t missing < <(debian_missing "$@")
+	if [ "${#missing[@]}" -eq 0 ]; then
+		printf 'nothing is missing\n'
+		return 0
+	fi
+	printf 'missing: %s\n' "${missing[*]}"
+	if [ "$(id -u)" -ne 0 ]; then
+		if ! command -v sudo >/dev/null || { [ ! -t 0 ] && ! sudo -n true 2>/dev/null; }; then
+			printf 'installing needs an administrator, who has to run this once:\n\n'
+			printf '    apt-get install --no-install-recommends %s\n\n' "${missing[*]}"
+			return 1
+		fi
+		root=(sudo)
+		printf 'sudo is asked to install them\n'
+	fi
+	"${root[@]}" env DEBIAN_FRONTEND=noninteractive sh -c '
+		apt-get -q update &&
+		apt-get -qy -o Dpkg::Use-Pty=0 install --no-install-recommends "$@"' sh "${missing[@]}" </dev/null >/dev/null || {
+		printf 'apt-get could not install them (above is why): check the network and the package sources\n'
+		return 1
+	}
+	printf 'installed\n'
+}
