@@ -17,7 +17,7 @@ check_pie_supported(LANGUAGES C)
 
 add_library(cubefs_flags INTERFACE)
 target_compile_definitions(cubefs_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64
-	FUSE_USE_VERSION=314)
+	FUSE_USE_VERSION=314 CUBEFS_VERSION="${PROJECT_VERSION}")
 
 # Both compilers know these. Statement expressions stand behind __extension__, which is what
 # -Wpedantic of both wants to see.

@@ -37,6 +37,9 @@ struct cube_service {
 	struct cube_backend *backend;
 	struct cube_status status;     /* latest answer */
 	uint64_t status_wall;          /* when; 0: never asked */
+	struct cube_info *there;       /* what the backend said it has, at the same time; owned */
+	size_t n_there;
+	struct cube_domain *domain;
 	struct cube_list templates;    /* struct cube_template_entry (ctl/template.h) */
 	uint64_t seq;                  /* stable cursor for listings */
 };
@@ -107,6 +110,9 @@ struct cube_cube *cube_domain_find(struct cube_domain *d, const char *name);
 /* The first with seq above @seq, NULL at the end: a cursor that stands still while others come and go. */
 struct cube_cube *cube_domain_next(struct cube_domain *d, uint64_t seq);
 struct cube_service *cube_domain_service(struct cube_domain *d, const char *name); /* NULL: none */
+
+/* The cube of this service whose mark is @uid; NULL: none that is shown here. */
+struct cube_cube *cube_service_cube(struct cube_service *s, const char *uid);
 
 /* Root verb `set` and the configuration's [daemon] section share one table of settings. */
 int cube_domain_set(struct cube_domain *d, const char *key, const char *value, struct cube_err *err);

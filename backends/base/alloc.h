@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "backends/base/macros.h"
+
 /* Each returns NULL when memory is out (or the test hook says so); release with cube_free. */
 void *cube_malloc(size_t size) __attribute__((malloc, warn_unused_result));
 void *cube_calloc(size_t count, size_t size) __attribute__((malloc, warn_unused_result));

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The root's files, and the pieces that all `key value` texts are made of. */
+#include "ctl/show_priv.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/clock.h"
+#include "ctl/version.h"
+
+#include "cube_readme_text.h"
+
+void cube_show_str(struct cube_buf *out, const char *key, const char *value)
+{
+	cube_buf_printf(out, "%s ", key);
+	if (value == NULL || value[0] == '\0')
+		cube_buf_addc(out, '-');
+	else
+		cube_buf_add_escaped(out, value, strlen(value), false);
+	cube_buf_addc(out, '\n');
+}
+
+void cube_show_num(struct cube_buf *out, const char *key, uint64_t value)
+{
+	if (value == UINT64_MAX)
+		cube_buf_printf(out, "%s -\n", key);
+	else
+		cube_buf_printf(out, "%s %" PRIu64 "\n", key, value);
+}
+
+void cube_show_time(struct cube_buf *out, const char *key, uint64_t wall_ns)
+{
+	char text[CUBE_TIME_TEXT];
+
+	cube_buf_printf(out, "%s %s\n", key, cube_clock_text(wall_ns, text));
+}
+
+void cube_show_milli(struct cube_buf *out, const char *key, uint64_t milli)
+{
+	if (milli % 1000 == 0)
+		cube_buf_printf(out, "%s %" PRIu64 "\n", key, milli / 1000);
+	else
+		cube_buf_printf(out, "%s %" PRIu64 ".%03" PRIu64 "\n", key, milli / 1000, milli % 1000);
+}
+
+void cube_show_caps(struct cube_buf *out, uint32_t caps)
+{
+	for (unsigned n = 0; n < CUBE_CAP_COUNT; n++) {
+		if (caps & (1u << n))
+			cube_buf_printf(out, " %s", cube_cap_name(n));
+	}
+}
+
+int cube_show_usage(enum cube_scope scope, void *object, struct cube_buf *out)
+{
+	cube_buf_addc(out, '\n');
+	return cube_verb_usage(scope, object, out);
+}
+
+/* ---- labels, in the order of their names ---- */
+
+struct label_list {
+	const char **names;
+	size_t n;
+};
+
+static int show_label_name(void *ctx, const char *key, void *value)
+{
+	struct label_list *l = ctx;
+
+	(void)value;
+	l->names[l->n++] = key;
+	return 0;
+}
+
+static int show_compare(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void cube_show_labels(struct cube_cube *c, void (*each)(void *ctx, const char *name, const char *value),
+		      void *ctx)
+{
+	size_t count = c->labels != NULL ? cube_map_count(c->labels) : 0;
+	struct label_list l = {.names = count > 0 ? cube_calloc(count, sizeof(*l.names)) : NULL};
+
+	if (l.names == NULL)
+		return;
+	(void)cube_map_each(c->labels, show_label_name, &l);
+	qsort(l.names, l.n, sizeof(*l.names), show_compare);
+	for (size_t i = 0; i < l.n; i++)
+		each(ctx, l.names[i], cube_map_get(c->labels, l.names[i]));
+	cube_free(l.names);
+}
+
+/* ---- the root ---- */
+
+int cube_show_readme(struct cube_domain *d, struct cube_buf *out)
+{
+	(void)d;
+	return cube_buf_add(out, cube_readme_text, sizeof(cube_readme_text));
+}
+
+int cube_show_clone(struct cube_domain *d, struct cube_buf *out)
+{
+	(void)d;
+	return cube_buf_adds(
+		out, "open for reading and writing (cat <>clone): makes a sandbox, a read gives its name\n");
+}
+
+int cube_show_root_ctl(struct cube_domain *d, struct cube_buf *out)
+{
+	uint64_t phases[CUBE_REMOVED + 1] = {0}, total = 0;
+
+	for (struct cube_cube *c = cube_domain_next(d, 0); c != NULL; c = cube_domain_next(d, c->seq)) {
+		phases[c->phase]++;
+		total++;
+	}
+	cube_show_str(out, "version", CUBEFS_VERSION);
+	cube_show_time(out, "started", d->started_wall);
+	cube_show_str(out, "state", d->state_dir);
+	cube_show_str(out, "backend", d->default_service != NULL ? d->default_service->backend->name : NULL);
+	cube_show_num(out, "sandboxes", total);
+	for (unsigned p = 0; p < CUBE_REMOVED; p++)
+		cube_show_num(out, cube_phase_name((enum cube_phase)p), phases[p]);
+	cube_show_num(out, "output_limit", d->output_limit);
+	cube_show_num(out, "spool_limit", d->spool_limit);
+	cube_show_num(out, "jobs_kept", d->jobs_kept);
+	cube_show_num(out, "exit_patience", d->exit_patience_s);
+	return cube_show_usage(CUBE_SCOPE_ROOT, NULL, out);
+}
+
+static void show_list_number(struct cube_buf *out, uint64_t value)
+{
+	if (value == UINT64_MAX)
+		cube_buf_adds(out, " -");
+	else
+		cube_buf_printf(out, " %" PRIu64, value);
+}
+
+static void show_list_label(void *ctx, const char *name, const char *value)
+{
+	struct cube_buf *out = ctx;
+
+	cube_buf_printf(out, " label.%s=", name);
+	/* Words: a blank in a value would begin another one. */
+	for (; *value != '\0'; value++) {
+		if (*value == ' ' || *value == '\\')
+			cube_buf_printf(out, "\\x%02x", (unsigned char)*value);
+		else
+			cube_buf_addc(out, *value);
+	}
+}
+
+static uint64_t show_idle_seconds(const struct cube_cube *c, uint64_t now)
+{
+	if (c->idle_since_wall == 0)
+		return 0;
+	return now > c->idle_since_wall ? (now - c->idle_since_wall) / UINT64_C(1000000000) : 0;
+}
+
+int cube_show_list(struct cube_domain *d, struct cube_buf *out)
+{
+	uint64_t now = cube_clock_wall();
+
+	for (struct cube_cube *c = cube_domain_next(d, 0); c != NULL; c = cube_domain_next(d, c->seq)) {
+		bool known = c->usage_wall != 0;
+
+		cube_buf_printf(out, "%s %s %s %s %" PRIu64 " -", c->name, cube_phase_name(c->phase),
+				c->service->backend->name, c->template != NULL ? c->template : "-",
+				show_idle_seconds(c, now));
+		show_list_number(out, known ? c->usage.pids : UINT64_MAX);
+		show_list_number(out, known && c->usage.cpu_ns != UINT64_MAX
+					      ? c->usage.cpu_ns / UINT64_C(1000000000)
+					      : UINT64_MAX);
+		show_list_number(out, known ? c->usage.memory : UINT64_MAX);
+		show_list_number(out, known ? c->usage.disk : UINT64_MAX);
+		cube_show_labels(c, show_list_label, out);
+		cube_buf_addc(out, '\n');
+	}
+	return out->error;
+}

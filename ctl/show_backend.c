@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of backends and their templates. */
+#include "ctl/show_priv.h"
+
+#include <string.h>
+
+static void show_missing(const struct cube_backend *b, struct cube_buf *out)
+{
+	for (unsigned n = 0; n < CUBE_CAP_COUNT; n++) {
+		if (!(b->ops->caps & (1u << n)) || (b->caps & (1u << n)))
+			continue;
+		cube_buf_printf(out, "missing %s ", cube_cap_name(n));
+		cube_buf_add_escaped(out, b->missing[n], strlen(b->missing[n]), false);
+		cube_buf_addc(out, '\n');
+	}
+}
+
+int cube_show_backend_status(struct cube_service *s, struct cube_buf *out)
+{
+	const struct cube_backend *b = s->backend;
+	bool asked = s->status_wall != 0;
+
+	cube_show_str(out, "kind", b->ops->kind);
+	cube_show_str(out, "summary", b->ops->summary);
+	cube_show_str(out, "reachable", !asked ? NULL : s->status.reachable ? "yes" : "no");
+	cube_show_str(out, "version", s->status.version);
+	cube_show_num(out, "latency_us", asked ? s->status.latency_us : UINT64_MAX);
+	cube_show_str(out, "fingerprint", s->status.fingerprint);
+	cube_show_time(out, "taken", s->status_wall);
+	cube_buf_adds(out, "capabilities");
+	cube_show_caps(out, b->caps);
+	cube_buf_addc(out, '\n');
+	show_missing(b, out);
+	return out->error;
+}
+
+static const char *const show_states[] = {
+	[CUBE_IS_GONE] = "gone",
+	[CUBE_IS_RUNNING] = "running",
+	[CUBE_IS_PAUSED] = "paused",
+	[CUBE_IS_STOPPED] = "stopped",
+};
+
+/* One line each: id, state, name here or `-`, mark. As of the last time the backend was asked. */
+int cube_show_backend_sandboxes(struct cube_service *s, struct cube_buf *out)
+{
+	for (size_t i = 0; i < s->n_there; i++) {
+		const struct cube_info *info = &s->there[i];
+		const struct cube_cube *c = info->uid[0] != '\0' ? cube_service_cube(s, info->uid) : NULL;
+
+		cube_buf_printf(out, "%s %s %s %s\n", info->id, show_states[info->state],
+				c != NULL ? c->name : "-", info->uid[0] != '\0' ? info->uid : "-");
+	}
+	return out->error;
+}
+
+int cube_show_backend_ctl(struct cube_service *s, struct cube_buf *out)
+{
+	cube_show_str(out, "kind", s->backend->ops->kind);
+	return cube_show_usage(CUBE_SCOPE_BACKEND, s, out);
+}
+
+int cube_show_template_info(struct cube_template_entry *t, struct cube_buf *out)
+{
+	cube_show_str(out, "source", t->info.source);
+	cube_show_str(out, "fingerprint", t->info.fingerprint);
+	cube_show_num(out, "size", t->info.size);
+	if (t->info.reason[0] != '\0') {
+		cube_buf_adds(out, "runs no ");
+		cube_buf_add_escaped(out, t->info.reason, strlen(t->info.reason), false);
+		cube_buf_addc(out, '\n');
+	} else {
+		cube_show_str(out, "runs", "yes");
+	}
+	return out->error;
+}
+
+int cube_show_template_status(struct cube_template_entry *t, struct cube_buf *out)
+{
+	cube_show_str(out, "state", t->info.state);
+	cube_show_str(out, "reason", t->failure.text);
+	return out->error;
+}
+
+int cube_show_template_ctl(struct cube_template_entry *t, struct cube_buf *out)
+{
+	cube_show_str(out, "state", t->info.state);
+	return cube_show_usage(CUBE_SCOPE_TEMPLATE, t, out);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of a sandbox: ctl, status, info.json, env. */
+#include "ctl/show_priv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "backends/base/clock.h"
+#include "backends/base/json.h"
+
+/* What interface.md has for a sandbox and this backend cannot give, with the reason. */
+static const struct {
+	enum cube_cap cap;
+	const char *entry;
+} show_entries[] = {
+	{CUBE_CAP_EXEC, "exec"},
+	{CUBE_CAP_FILES, "files"},
+};
+
+static void show_absent(struct cube_cube *c, struct cube_buf *out)
+{
+	for (unsigned i = 0; i < CUBE_COUNT(show_entries); i++) {
+		struct cube_err err = {0};
+
+		if (cube_backend_need(c->service->backend, show_entries[i].cap, &err) < 0) {
+			cube_buf_printf(out, "absent %s ", show_entries[i].entry);
+			cube_buf_add_escaped(out, err.text, strlen(err.text), false);
+			cube_buf_addc(out, '\n');
+		}
+	}
+}
+
+static const char *show_net(const struct cube_cube *c)
+{
+	return c->net == CUBE_NET_OPEN ? "open" : "none";
+}
+
+static void show_limit(struct cube_cube *c, struct cube_buf *out, const char *name, uint64_t value,
+		       enum cube_cap cap)
+{
+	uint32_t caps = c->service->backend->caps;
+
+	cube_buf_printf(out, "limit.%s ", name);
+	if (value == 0)
+		cube_buf_adds(out, caps & cap ? "default" : "none");
+	else if (cap == CUBE_CAP_CPUS)
+		cube_buf_printf(out, "%llu.%03llu", (unsigned long long)value / 1000,
+				(unsigned long long)value % 1000);
+	else
+		cube_buf_printf(out, "%llu", (unsigned long long)value);
+	cube_buf_adds(out, caps & cap ? " kept\n" : " not kept\n");
+}
+
+static void show_limits(struct cube_cube *c, struct cube_buf *out)
+{
+	show_limit(c, out, "memory", c->limits.memory, CUBE_CAP_MEMORY);
+	show_limit(c, out, "pids", c->limits.pids, CUBE_CAP_PIDS);
+	show_limit(c, out, "cpus", c->limits.cpus_milli, CUBE_CAP_CPUS);
+	show_limit(c, out, "disk", c->limits.disk, CUBE_CAP_DISK);
+}
+
+static void show_usage(struct cube_cube *c, struct cube_buf *out)
+{
+	bool known = c->usage_wall != 0;
+	uint64_t cpu = known && c->usage.cpu_ns != UINT64_MAX ? c->usage.cpu_ns / 1000000 : UINT64_MAX;
+
+	cube_show_num(out, "pids", known ? c->usage.pids : UINT64_MAX);
+	if (cpu == UINT64_MAX)
+		cube_show_str(out, "cpu", NULL);
+	else
+		cube_show_milli(out, "cpu", cpu);
+	cube_show_num(out, "memory", known ? c->usage.memory : UINT64_MAX);
+	cube_show_num(out, "disk", known ? c->usage.disk : UINT64_MAX);
+	cube_show_time(out, "usage_taken", c->usage_wall);
+}
+
+static void show_label(void *ctx, const char *name, const char *value)
+{
+	struct cube_buf *out = ctx;
+
+	cube_buf_printf(out, "label.%s ", name);
+	cube_buf_add_escaped(out, value, strlen(value), false);
+	cube_buf_addc(out, '\n');
+}
+
+static const char *show_reason(const struct cube_cube *c)
+{
+	return c->phase == CUBE_ERROR && c->failure.text[0] != '\0' ? c->failure.text : c->reason;
+}
+
+static void show_head(struct cube_cube *c, struct cube_buf *out)
+{
+	cube_show_str(out, "state", cube_phase_name(c->phase));
+	cube_show_str(out, "reason", show_reason(c));
+	cube_show_str(out, "id", c->id);
+	cube_show_str(out, "uid", c->uid);
+	cube_show_str(out, "backend", c->service->backend->name);
+	cube_show_str(out, "template", c->template);
+}
+
+int cube_show_status(struct cube_cube *c, struct cube_buf *out)
+{
+	show_head(c, out);
+	cube_show_num(out, "generation", c->generation);
+	cube_show_str(out, "terminal", c->terminal ? "yes" : "no");
+	cube_show_time(out, "created", c->created_wall);
+	cube_show_time(out, "started", c->started_wall);
+	cube_show_time(out, "idle_since", c->idle_since_wall);
+	cube_show_str(out, "net", show_net(c));
+	cube_show_num(out, "command_timeout", c->command_timeout_s);
+	cube_show_str(out, "resume", c->resume ? "yes" : "no");
+	show_limits(c, out);
+	show_usage(c, out);
+	cube_show_str(out, "doing", c->doing);
+	cube_show_labels(c, show_label, out);
+	show_absent(c, out);
+	return out->error;
+}
+
+int cube_show_ctl(struct cube_cube *c, struct cube_buf *out)
+{
+	show_head(c, out);
+	cube_show_str(out, "doing", c->doing);
+	return cube_show_usage(CUBE_SCOPE_CUBE, c, out);
+}
+
+int cube_show_env(struct cube_cube *c, struct cube_buf *out)
+{
+	for (size_t at = 0; at < c->env.len; at += strlen(c->env.data + at) + 1) {
+		cube_buf_adds(out, c->env.data + at);
+		cube_buf_addc(out, '\n');
+	}
+	return out->error;
+}
+
+/* ---- info.json ---- */
+
+static void info_str(json_t *o, const char *key, const char *value)
+{
+	(void)json_object_set_new(o, key,
+				  value != NULL && value[0] != '\0' ? cube_json_bytes(value, strlen(value))
+								    : json_null());
+}
+
+static void info_num(json_t *o, const char *key, uint64_t value)
+{
+	(void)json_object_set_new(o, key,
+				  value != UINT64_MAX ? json_integer((json_int_t)value) : json_null());
+}
+
+static void info_time(json_t *o, const char *key, uint64_t wall)
+{
+	char text[CUBE_TIME_TEXT];
+
+	info_str(o, key, wall != 0 ? cube_clock_text(wall, text) : NULL);
+}
+
+static void info_label(void *ctx, const char *name, const char *value)
+{
+	info_str(ctx, name, value);
+}
+
+static json_t *info_env(const struct cube_cube *c)
+{
+	json_t *list = json_array();
+
+	for (size_t at = 0; at < c->env.len; at += strlen(c->env.data + at) + 1)
+		(void)json_array_append_new(list,
+					    cube_json_bytes(c->env.data + at, strlen(c->env.data + at)));
+	return list;
+}
+
+static json_t *info_caps(const struct cube_cube *c)
+{
+	const struct cube_backend *b = c->service->backend;
+	json_t *o = json_object();
+
+	for (unsigned n = 0; n < CUBE_CAP_COUNT; n++)
+		(void)json_object_set_new(o, cube_cap_name(n), json_boolean(b->caps & (1u << n)));
+	return o;
+}
+
+static json_t *info_limits(const struct cube_cube *c)
+{
+	json_t *o = json_object();
+
+	info_num(o, "memory", c->limits.memory != 0 ? c->limits.memory : UINT64_MAX);
+	info_num(o, "disk", c->limits.disk != 0 ? c->limits.disk : UINT64_MAX);
+	info_num(o, "pids", c->limits.pids != 0 ? c->limits.pids : UINT64_MAX);
+	info_num(o, "cpus_milli", c->limits.cpus_milli != 0 ? c->limits.cpus_milli : UINT64_MAX);
+	return o;
+}
+
+static json_t *info_usage(const struct cube_cube *c)
+{
+	json_t *o = json_object();
+	bool known = c->usage_wall != 0;
+
+	info_num(o, "pids", known ? c->usage.pids : UINT64_MAX);
+	info_num(o, "cpu_ns", known ? c->usage.cpu_ns : UINT64_MAX);
+	info_num(o, "memory", known ? c->usage.memory : UINT64_MAX);
+	info_num(o, "disk", known ? c->usage.disk : UINT64_MAX);
+	info_time(o, "taken", c->usage_wall);
+	return o;
+}
+
+static void info_basics(struct cube_cube *c, json_t *o)
+{
+	info_str(o, "name", c->name);
+	info_str(o, "state", cube_phase_name(c->phase));
+	info_str(o, "reason", show_reason(c));
+	info_str(o, "id", c->id);
+	info_str(o, "uid", c->uid);
+	info_str(o, "backend", c->service->backend->name);
+	info_str(o, "kind", c->service->backend->ops->kind);
+	info_str(o, "template", c->template);
+	info_num(o, "generation", c->generation);
+	(void)json_object_set_new(o, "terminal", json_boolean(c->terminal));
+	info_time(o, "created", c->created_wall);
+	info_time(o, "started", c->started_wall);
+	info_time(o, "idle_since", c->idle_since_wall);
+	info_str(o, "net", show_net(c));
+	info_num(o, "command_timeout", c->command_timeout_s);
+	(void)json_object_set_new(o, "resume", json_boolean(c->resume));
+	info_str(o, "doing", c->doing);
+}
+
+int cube_show_info(struct cube_cube *c, struct cube_buf *out)
+{
+	cube_auto(cube_json_auto) json_t *o = json_object();
+	json_t *labels = json_object();
+
+	info_basics(c, o);
+	cube_show_labels(c, info_label, labels);
+	(void)json_object_set_new(o, "labels", labels);
+	(void)json_object_set_new(o, "env", info_env(c));
+	(void)json_object_set_new(o, "limits", info_limits(c));
+	(void)json_object_set_new(o, "usage", info_usage(c));
+	(void)json_object_set_new(o, "capabilities", info_caps(c));
+	if (o == NULL || cube_json_write(o, out) < 0)
+		return out->error != 0 ? out->error : -ENOMEM;
+	return cube_buf_addc(out, '\n');
+}
