@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which strings may be directory entries. */
+#include "backends/base/name.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* <ctype.h> follows the locale; these do not. */
+static bool char_alpha(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool char_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool name_chars_ok(const char *s, const char *also)
+{
+	size_t len = strnlen(s, CUBE_NAME_MAX + 1);
+
+	if (len == 0 || len > CUBE_NAME_MAX || s[0] == '.' || s[0] == '-')
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (!char_alpha(s[i]) && !char_digit(s[i]) && strchr(also, s[i]) == NULL)
+			return false;
+	}
+	return true;
+}
+
+bool cube_name_ok(const char *s)
+{
+	return name_chars_ok(s, "._-");
+}
+
+bool cube_name_template_ok(const char *s)
+{
+	return name_chars_ok(s, "._-:") && s[0] != ':' && s[strlen(s) - 1] != ':';
+}
+
+bool cube_name_entry_ok(const char *s)
+{
+	size_t len = strnlen(s, CUBE_ENTRY_MAX + 1);
+
+	return len > 0 && len <= CUBE_ENTRY_MAX && strchr(s, '/') == NULL && strcmp(s, ".") != 0 &&
+	       strcmp(s, "..") != 0;
+}
+
+bool cube_name_env_ok(const char *s, unsigned long len)
+{
+	if (len == 0 || char_digit(s[0]))
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		if (!char_alpha(s[i]) && !char_digit(s[i]) && s[i] != '_')
+			return false;
+	}
+	return true;
+}
