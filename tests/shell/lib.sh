@@ -1,0 +1,304 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What every shell test begins with:
+#
+#     . "$(dirname "$0")/lib.sh"
+#     start_cubefs
+#     sandbox dev
+#     check_eq "$(run dev 'echo hello')" hello
+#
+# A test is one file about one behaviour; it runs beside others, in a directory of its own, $WORK, with
+# its own state directory, mount point and log. The first command that fails fails it (set -e), and so
+# does, at its end: a warning, an error or a sanitizer's report in the daemon's log that was not announced
+# (allow_log), a daemon that did not end with 0, and whatever is left: a mount, a process, a control
+# group, a file. The runner (as.sh) sees to the last ones; run by hand a test starts it itself.
+#
+# The binaries are those of CUBEFS_BUILD_DIR (build/dev unless set).
+set -Eeuo pipefail
+
+if [ -z "${CUBEFS_TEST_DIR-}" ]; then
+	mode=user
+	[ "$(id -u)" -ne 0 ] || mode=root
+	exec "$(dirname "${BASH_SOURCE[0]}")/as.sh" "$mode" "$0" "$@"
+fi
+
+WORK=$CUBEFS_TEST_DIR
+MNT=$WORK/mnt
+STATE=$WORK/state
+LOG=$WORK/log
+TEST_UID=$(id -u)
+declare -A PID_OF=() STATE_OF=() LOG_OF=() # of each daemon, by its mount point; pid empty: ended
+EXITS=()      # commands of on_exit
+ALLOWED_LOG=() # patterns of allow_log
+CUBEFS_PID=
+
+# ---- failing and skipping ----
+
+fail() { # SENTENCE: the test's end
+	printf 'FAIL: %s\n' "$*" >&2
+	local i
+	for ((i = 1; i < ${#FUNCNAME[@]}; i++)); do
+		printf '    %s:%s %s\n' "${BASH_SOURCE[i]##*/}" "${BASH_LINENO[i - 1]}" "${FUNCNAME[i]}" >&2
+	done
+	exit 1
+}
+
+skip() { # REASON
+	printf 'skip: %s\n' "$*"
+	exit 77
+}
+
+require() { # COMMAND...
+	local command
+	for command in "$@"; do
+		command -v "$command" >/dev/null || skip "$command is not installed"
+	done
+}
+
+require_root() {
+	[ "$TEST_UID" -eq 0 ] || skip 'this is about what root gets'
+}
+
+require_user() {
+	[ "$TEST_UID" -ne 0 ] || skip 'this is about what an ordinary user gets'
+}
+
+on_exit() { # COMMAND WORD...: run at the end, the latest first, whatever happens
+	local words
+	printf -v words '%q ' "$@"
+	EXITS+=("$words")
+}
+
+allow_log() { # REGEX: lines of the daemon's log that this test brings about
+	ALLOWED_LOG+=("$1")
+}
+
+# ---- waiting and checking ----
+
+wait_for() { # SECONDS COMMAND...: until it succeeds
+	local deadline=$((${EPOCHREALTIME/./} + $1 * 1000000))
+	shift
+	while ! "$@"; do
+		[ "${EPOCHREALTIME/./}" -lt "$deadline" ] || fail "waited in vain for: $*"
+		sleep 0.02
+	done
+}
+
+check() { # COMMAND...: succeeds
+	"$@" || fail "failed: $*"
+}
+
+check_not() { # COMMAND...: fails
+	if "$@"; then
+		fail "succeeded: $*"
+	fi
+}
+
+check_eq() { # ACTUAL EXPECTED [WHAT]
+	[ "$1" = "$2" ] || fail "${3:-value} is '$1', expected '$2'"
+}
+
+check_match() { # TEXT REGEX [WHAT]
+	[[ $1 =~ $2 ]] || fail "${3:-text} is '$1', expected to match '$2'"
+}
+
+declare -A ERRNO_TEXT=(
+	[EPERM]='Operation not permitted' [ENOENT]='No such file or directory' [EINTR]='Interrupted system call'
+	[EIO]='Input/output error' [EAGAIN]='Resource temporarily unavailable' [EACCES]='Permission denied'
+	[EBUSY]='Device or resource busy' [EEXIST]='File exists' [EXDEV]='Invalid cross-device link'
+	[ENOTDIR]='Not a directory' [EISDIR]='Is a directory' [EINVAL]='Invalid argument' [EFBIG]='File too large'
+	[ENOSPC]='No space left on device' [ESPIPE]='Illegal seek' [EROFS]='Read-only file system'
+	[EPIPE]='Broken pipe' [ENAMETOOLONG]='File name too long' [ENOTEMPTY]='Directory not empty'
+	[ELOOP]='Too many levels of symbolic links' [EOPNOTSUPP]='Operation not supported'
+	[ETIMEDOUT]='Connection timed out' [EHOSTDOWN]='Host is down' [EHOSTUNREACH]='No route to host'
+	[ESTALE]='Stale file handle' [EDQUOT]='Disk quota exceeded' [EREMOTEIO]='Remote I/O error'
+	[ENOTCONN]='Transport endpoint is not connected' [ENXIO]='No such device or address'
+)
+
+expect_errno() { # ERRNO COMMAND...: it fails with that error, as its own message says
+	local name=$1 text=${ERRNO_TEXT[$1]-} message
+	shift
+	[ -n "$text" ] || fail "expect_errno does not know $name"
+	if message=$("$@" 2>&1 >/dev/null); then
+		fail "succeeded, expected $name: $*"
+	fi
+	[[ $message == *"$text"* ]] || fail "said '$message', expected $name ($text): $*"
+}
+
+expect_error() { # ERRNO FILE REGEX COMMAND...: and the last line of FILE (an `error`) has the sentence
+	local name=$1 file=$2 regex=$3 last
+	shift 3
+	expect_errno "$name" "$@"
+	last=$(tail -n 1 "$file")
+	[[ $last == *" $name "* ]] || fail "$file says '$last', expected $name"
+	[[ $last =~ $regex ]] || fail "$file says '$last', expected to match '$regex'"
+}
+
+put() { # FILE LINE: what `echo LINE > FILE` does
+	printf '%s\n' "$2" >"$1"
+}
+
+field() { # FILE KEY: the value of a `key value` line
+	awk -v key="$2" '$1 == key { sub(/^[^ ]+ ?/, ""); print; exit }' "$1"
+}
+
+# ---- the daemon ----
+
+is_mounted() { # DIRECTORY
+	grep -qF " $1 " /proc/self/mounts
+}
+
+daemon_ended() { # PID
+	! kill -0 "$1" 2>/dev/null
+}
+
+up_or_ended() { # PID MNT
+	is_mounted "$2" || daemon_ended "$1"
+}
+
+# Starts a daemon with $STATE, $MNT and $LOG (a second one: STATE=... MNT=... LOG=... start_cubefs), waits
+# until it is mounted, leaves its process id in CUBEFS_PID.
+start_cubefs() { # [OPTION...]
+	cubefs -f --state "$STATE" "$@" "$MNT" >>"$LOG" 2>&1 </dev/null &
+	CUBEFS_PID=$!
+	PID_OF[$MNT]=$CUBEFS_PID
+	STATE_OF[$MNT]=$STATE
+	LOG_OF[$MNT]=$LOG
+	wait_for 60 up_or_ended "$CUBEFS_PID" "$MNT"
+	if daemon_ended "$CUBEFS_PID"; then
+		PID_OF[$MNT]=
+		fail "cubefs ended before it was mounted: $(tail -n 5 "$LOG")"
+	fi
+}
+
+# The daemon's supervisor and workers (not what runs in sandboxes).
+daemon_pids() { # [PID]
+	local pid=${1:-$CUBEFS_PID}
+	echo "$pid"
+	pgrep -P "$pid" -x cubefs || true
+}
+
+stop_cubefs() { # [MNT]: unmounts; the daemon must end with 0
+	local mnt=${1:-$MNT} code=0
+	cubefs umount "$mnt"
+	wait_for 60 daemon_ended "${PID_OF[$mnt]}"
+	wait "${PID_OF[$mnt]}" || code=$?
+	PID_OF[$mnt]=
+	[ "$code" -eq 0 ] || fail "cubefs at $mnt ended with $code: $(tail -n 20 "${LOG_OF[$mnt]}")"
+}
+
+# Kills every process of the daemon, and takes away the dead mount.
+kill_cubefs() { # [MNT]
+	local mnt=${1:-$MNT} pids pid
+	pid=${PID_OF[$mnt]}
+	mapfile -t pids < <(daemon_pids "$pid")
+	kill -KILL "${pids[@]}"
+	wait "$pid" 2>/dev/null || true
+	PID_OF[$mnt]=
+	! is_mounted "$mnt" || fusermount3 -u -z "$mnt"
+}
+
+# ---- sandboxes ----
+
+state_is() { # NAME STATE
+	[ "$(field "$MNT/$1/status" state)" = "$2" ]
+}
+
+sandbox() { # NAME [KEY=VALUE...]: makes it, and waits until it runs
+	if [ "$#" -eq 1 ]; then
+		mkdir "$MNT/$1"
+		put "$MNT/$1/ctl" 'wait running 60'
+	else
+		put "$MNT/ctl" "create $*"
+	fi
+	state_is "$1" running || fail "$1 is $(field "$MNT/$1/status" state): $(tail -n 1 "$MNT/$1/error")"
+}
+
+# Runs a command in the main session: its output is ours, its exit code too.
+run() { # NAME TEXT
+	put "$MNT/$1/exec" "$2"
+	cat "$MNT/$1/exec"
+	local code
+	code=$(cat "$MNT/$1/exit")
+	[ "$code" != - ] || fail "$1/exit is '-' after a command"
+	return "$code"
+}
+
+# ---- the end ----
+
+state_empty() { # STATE
+	[ -z "$(ls -A "$1/cubes" 2>/dev/null)" ]
+}
+
+finish_problem() { # SENTENCE
+	printf 'FAIL: %s\n' "$*" >&2
+	FINISH_CODE=1
+}
+
+# Destroys every sandbox that a daemon had. If it is gone, another one is started for that.
+finish_sandboxes() { # MNT
+	local mnt=$1 state=${STATE_OF[$1]} name
+	if ! state_empty "$state" && ! is_mounted "$mnt"; then
+		cubefs -f --state "$state" "$mnt" >>"${LOG_OF[$mnt]}" 2>&1 </dev/null &
+		PID_OF[$mnt]=$!
+		(wait_for 60 up_or_ended "$!" "$mnt")
+	fi
+	if is_mounted "$mnt"; then
+		while read -r name _; do
+			[ -z "$name" ] || timeout 30 rmdir "$mnt/$name" || finish_problem "rmdir $name failed"
+		done < <(timeout 30 cat "$mnt/list" || echo)
+	fi
+	(wait_for 60 state_empty "$state") || finish_problem "$state/cubes still has: $(ls -A "$state/cubes")"
+}
+
+finish_mount() { # MNT
+	local mnt=$1 pid=${PID_OF[$1]} code=0
+	if is_mounted "$mnt"; then
+		timeout 60 cubefs umount "$mnt" || finish_problem "$mnt cannot be unmounted"
+	fi
+	if [ -n "$pid" ]; then
+		(wait_for 60 daemon_ended "$pid") || finish_problem "cubefs ($pid) does not end"
+		daemon_ended "$pid" || kill -KILL "$pid"
+		wait "$pid" || code=$?
+		[ "$code" -eq 0 ] || finish_problem "cubefs at $mnt ended with $code"
+	fi
+	! is_mounted "$mnt" || fusermount3 -u -z "$mnt"
+}
+
+finish_log() { # FILE: lines that should not be there
+	local pattern bad
+	[ -f "$1" ] || return 0
+	bad=$(awk '$2 == "warning" || $2 == "error" || /Sanitizer|runtime error:|Assertion/' "$1")
+	for pattern in ${ALLOWED_LOG[@]+"${ALLOWED_LOG[@]}"}; do
+		bad=$(grep -vE -- "$pattern" <<<"$bad" || true)
+	done
+	[ -z "$bad" ] || finish_problem "unexpected in the daemon's log:"$'\n'"$bad"
+}
+
+finish() {
+	local code=$? i mnt log
+	FINISH_CODE=0
+	trap - ERR EXIT
+	set +e
+	for ((i = ${#EXITS[@]} - 1; i >= 0; i--)); do
+		eval "${EXITS[i]}"
+	done
+	for mnt in "${!PID_OF[@]}"; do
+		finish_sandboxes "$mnt"
+		finish_mount "$mnt"
+	done
+	for log in "$WORK"/log*; do
+		finish_log "$log"
+	done
+	if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then
+		printf -- '---- the last lines of the log ----\n' >&2
+		tail -n 40 "$WORK"/log* >&2
+	fi
+	[ "$code" -ne 0 ] || code=$FINISH_CODE
+	exit "$code"
+}
+
+trap finish EXIT
+trap 'exit 143' TERM
+trap 'exit 130' INT
+trap 'echo "FAIL: ${BASH_SOURCE[0]##*/}:$LINENO: $BASH_COMMAND" >&2' ERR

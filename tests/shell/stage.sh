@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A copy of a build's binaries and of these tests where every user can read it, since a checkout may lie
+# in root's home. stage.sh where|make|remove BUILD_DIR
+set -eu
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+BUILD=$(cd "$2" && pwd -P)
+STAGE=${TMPDIR:-/tmp}/cubefs-stage.$(cksum <<<"$BUILD" | cut -d ' ' -f 1)
+FILES=(fs/cubefs backends/agent/init/cube-init tests/shell/reap)
+
+make() {
+	local file new
+	new=$(mktemp -d "$STAGE.XXXXXX")
+	chmod 755 "$new"
+	for file in "${FILES[@]}"; do
+		install -D -m 755 "$BUILD/$file" "$new/$file"
+	done
+	mkdir -p "$new/tests/shell"
+	cp -r "$HERE/." "$new/tests/shell"
+	chmod -R a+rX "$new"
+	rm -rf "$STAGE"
+	mv "$new" "$STAGE"
+}
+
+case $1 in
+where) echo "$STAGE" ;;
+make) make ;;
+remove) rm -rf "$STAGE" ;;
+*)
+	echo "stage.sh: where, make or remove" >&2
+	exit 2
+	;;
+esac
