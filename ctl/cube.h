@@ -50,6 +50,7 @@ struct cube_cube {
 	char *template;
 	struct cube_limits limits;
 	enum cube_net net;
+	bool privileged;
 	uint32_t command_timeout_s;
 	bool resume;                 /* using it resumes it when paused (default) */
 	struct cube_buf env;         /* NUL-separated NAME=VALUE of jobs and new sessions */
@@ -69,6 +70,7 @@ struct cube_cube {
 	struct cube_errlog *errors;
 	struct cube_transcript *log;
 	int dir_fd;                  /* STATE/cubes/UID */
+	struct cube_buf done;        /* lines "done VERB ok", "done VERB ERRNO sentence": the last ends of ` &` verbs */
 	/* for fs/tree: its node of this cube and the attached files; opaque here */
 	void *tree_data;
 };
@@ -112,14 +114,19 @@ struct cube_life_call {
 	enum cube_life what;
 	uint32_t grace_s; /* stop, restart */
 	void (*done)(struct cube_life_call *call, int code, const struct cube_err *err);
-	bool cancelled;   /* set by who no longer waits: the operation goes on, done is not called */
+	bool cancelled;   /* set by who no longer waits: the operation goes on, done is not called. The memory must
+			     stay until then, unless it is taken back with cube_cube_life_leave */
 };
+/* 0: done comes, or came. -EBUSY another operation is under way; -EHOSTDOWN, -EINVAL not in this state; -EOPNOTSUPP. */
 int cube_cube_life(struct cube_cube *c, struct cube_life_call *call, struct cube_err *err);
+void cube_cube_life_leave(struct cube_cube *c, struct cube_life_call *call); /* nobody waits any more: forget @call */
 
 /* The new environment, already checked (NUL-separated NAME=VALUE). Written to disk before it returns. */
 int cube_cube_set_env(struct cube_cube *c, const char *env, size_t len, struct cube_err *err);
 /* `set key=value` of a sandbox's ctl. */
 int cube_cube_set(struct cube_cube *c, const char *key, const char *value, struct cube_err *err);
+/* Somebody looks at its counters: they are kept fresh (behind, every 5 s) for a while. */
+void cube_cube_look(struct cube_cube *c);
 /* `kill SIGNAL`: every process but the first. */
 int cube_cube_kill(struct cube_cube *c, int sig, struct cube_err *err);
 

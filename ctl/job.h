@@ -47,7 +47,7 @@ struct cube_job {
 	struct cube_err why;          /* why it could not be started */
 	uint64_t total, err_total;    /* output so far */
 	struct cube_waitq changed;    /* output grew, state changed, input space */
-	struct cube_output *output;   /* NULL until accepted */
+	struct cube_output *output;   /* open while it runs; readers ask cube_job_view */
 	unsigned stdin_writers;       /* opens of `stdin` for writing */
 	void *tree_data;
 };
@@ -71,7 +71,7 @@ int cube_job_text(struct cube_job *j, bool argv, struct cube_buf *out);
 /* The waiting writer was interrupted: INT, TERM, KILL to what it runs; a job that waits never starts
  * (ended killed). */
 void cube_job_interrupt(struct cube_job *j);
-/* -EBUSY before its start, 0 after its end (nothing to do). */
+/* -EBUSY before it has a command, 0 after its end (nothing to do). One that waits ends `killed` without a start. */
 int cube_job_kill(struct cube_job *j, int sig, struct cube_err *err);
 
 /* stdin. Before the start what is written is kept on disk; afterwards it is handed on as the command reads, and
@@ -84,9 +84,9 @@ int cube_job_eof(struct cube_job *j, struct cube_err *err);
 /* Its output as it is now: a reference for the caller, usable without the lock. NULL: none yet. *v is filled
  * with descriptors that live as long as the reference. */
 struct cube_output *cube_job_view(struct cube_job *j, struct cube_spool_view *v);
-void cube_output_unref(struct cube_output *o);
+void cube_output_unref(struct cube_output *o); /* any thread, with or without the lock; NULL is harmless */
 /* A plain reader keeps the halves that it saw at its open: nothing at or above the tail of @v is given back to the
- * disk while it is pinned (bounded: see job.c). */
+ * disk while it is pinned (bounded: see output.c). Under the lock. */
 void cube_output_pin(struct cube_output *o, const struct cube_spool_view *v);
 void cube_output_unpin(struct cube_output *o, const struct cube_spool_view *v);
 
