@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,14 +51,18 @@ static int sh_write(int dir, const char *name, int flags, const void *data, size
 	return r < 0 ? cube_fail(err, r, "%s: %s", name, cube_errno_text(r)) : 0;
 }
 
-static int sh_ctl(const struct sh *s, struct cube_err *err, const char *fmt, unsigned a, unsigned b)
-	__attribute__((format(printf, 3, 0)));
+static int sh_ctl(const struct sh *s, struct cube_err *err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
-static int sh_ctl(const struct sh *s, struct cube_err *err, const char *fmt, unsigned a, unsigned b)
+static int sh_ctl(const struct sh *s, struct cube_err *err, const char *fmt, ...)
 {
 	char line[64];
-	int n = snprintf(line, sizeof(line), fmt, a, b);
+	va_list ap;
+	int n;
 
+	va_start(ap, fmt);
+	n = vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
 	return sh_write(s->job, "ctl", 0, line, (size_t)n, err);
 }
 
@@ -192,7 +197,7 @@ static int sh_signal(struct sh *s, struct cube_err *err)
 		return 0;
 	case SIGHUP:
 	case SIGTERM:
-		(void)sh_ctl(s, err, "kill HUP\n", 0, 0);
+		(void)sh_ctl(s, err, "kill HUP\n");
 		return cube_fail(err, -EINTR, "hung up");
 	default:
 		return 0;
