@@ -156,7 +156,7 @@ static int spawn_find(const char *name, char **ret, struct cube_err *err)
 		}
 		path += len + (path[len] == ':');
 	}
-	return cube_fail(err, -ENOENT, "%s: no such program in PATH (%s)", name, spawn_path());
+	return cube_fail(err, -ENOENT, "%s: no such program in PATH", name);
 }
 
 /* exec's declaration lacks a const that it keeps. */
