@@ -51,4 +51,9 @@ endif()
 if(CUBEFS_COVERAGE)
 	target_compile_options(cubefs_flags INTERFACE --coverage)
 	target_link_options(cubefs_flags INTERFACE --coverage)
+	add_custom_target(coverage
+		COMMAND gcovr --root ${PROJECT_SOURCE_DIR} --filter backends/ --filter ctl/ --filter fs/
+			--sort-uncovered ${PROJECT_BINARY_DIR}
+		COMMENT "needs gcovr, and a run of ctest before"
+		WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} VERBATIM)
 endif()
