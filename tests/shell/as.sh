@@ -9,7 +9,7 @@ set -u
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 TEST_USER=cubetest
 MODE=${1:?root or user}
-TEST=${2:?the test}
+TEST=$(realpath -- "${2:?the test}") || exit 2
 shift 2
 BUILD=${CUBEFS_BUILD_DIR:-$HERE/../../build/dev}
 SECONDS_MAX=${CUBEFS_TEST_SECONDS:-280}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A copy of a build's binaries and of these tests where every user can read it, since a checkout may lie
+# A copy of a build's binaries, of these tests and of the documents that they read, where every user can read it, since a checkout may lie
 # in root's home. stage.sh where|make|remove BUILD_DIR
 set -eu
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -17,6 +17,9 @@ make() {
 	done
 	mkdir -p "$new/tests/shell"
 	cp -r "$HERE/." "$new/tests/shell"
+	mkdir "$new/docs"
+	cp "$HERE/../../README.md" "$new"
+	cp "$HERE"/../../docs/*.[1-9] "$new/docs"
 	chmod -R a+rX "$new"
 	rm -rf "$STAGE"
 	mv "$new" "$STAGE"
