@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checked wrappers: the only code that calls through a backend's table. */
+#include "backends/backend.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/log.h"
+#include "backends/base/name.h"
+#include "backends/check.h"
+
+/* Name in files and configuration, and the words that end "backend X cannot ...". */
+static const struct {
+	const char *name, *cannot;
+} cap_texts[CUBE_CAP_COUNT] = {
+	{"exec", "run commands"},
+	{"files", "show the files of a sandbox on this machine"},
+	{"pause", "pause a sandbox"},
+	{"stop", "stop and start a sandbox"},
+	{"tty", "give a job a terminal"},
+	{"templates", "keep templates"},
+	{"net_open", "open the network (net=open)"},
+	{"cpus", "keep a limit on cpus"},
+	{"memory", "keep a limit on memory"},
+	{"pids", "keep a limit on pids"},
+	{"disk", "keep a limit on disk"},
+	{"usage", "measure what a sandbox uses"},
+	{"persist", "keep sandboxes when the daemon ends"},
+	{"users", "run a job as another user"},
+};
+
+const char *cube_cap_name(unsigned n)
+{
+	return n < CUBE_CAP_COUNT ? cap_texts[n].name : NULL;
+}
+
+/* ---- Instances ---- */
+
+/* Whatever the kind can do and the instance cannot has a reason, even where the backend forgot it. */
+static void fill_missing(struct cube_backend *b)
+{
+	for (unsigned i = 0; i < CUBE_CAP_COUNT; i++) {
+		bool lacks = (b->ops->caps & ~b->caps & (1u << i)) != 0;
+
+		if (lacks && b->missing[i][0] == '\0')
+			(void)snprintf(b->missing[i], sizeof(b->missing[i]), "not available here");
+	}
+}
+
+int cube_backend_open(const struct cube_backend_ops *ops, const struct cube_backend_env *env,
+		      struct cube_backend **ret, struct cube_err *err)
+{
+	struct cube_backend *b = NULL;
+	int r = cube_check_ops(ops, err);
+
+	if (r < 0)
+		return r;
+	if (env->name == NULL || !cube_name_ok(env->name))
+		return cube_fail(err, -EINVAL, "'%s' is no name for a backend",
+				 env->name != NULL ? env->name : "");
+	r = ops->open(env, &b, err);
+	if (r < 0)
+		return cube_fail_in(err, "backend %s", env->name);
+	if ((b->caps & ~b->ops->caps) != 0) {
+		b->ops->close(b);
+		return cube_fail(err, -EINVAL, "backend %s claims capabilities that its kind does not have",
+				 env->name);
+	}
+	fill_missing(b);
+	*ret = b;
+	return 0;
+}
+
+void cube_backend_close(struct cube_backend *b)
+{
+	if (b != NULL)
+		b->ops->close(b);
+}
+
+int cube_backend_need(const struct cube_backend *b, enum cube_cap cap, struct cube_err *err)
+{
+	unsigned n = (unsigned)__builtin_ctz(cap);
+
+	if ((b->caps & cap) != 0)
+		return 0;
+	if ((b->ops->caps & cap) == 0)
+		return cube_fail(err, -EOPNOTSUPP,
+				 "backend %s cannot %s: its kind, %s, has no such operation", b->name,
+				 cap_texts[n].cannot, b->ops->kind);
+	return cube_fail(err, -EOPNOTSUPP, "backend %s cannot %s: %s", b->name, cap_texts[n].cannot,
+			 b->missing[n]);
+}
+
+int cube_backend_check_spec(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err)
+{
+	return cube_check_spec(b, spec, err);
+}
+
+const void *cube_backend_queue_key(const struct cube_backend *b, const void *per_cube)
+{
+	switch (b->par) {
+	case CUBE_PAR_FULL:
+		return NULL;
+	case CUBE_PAR_PER_CUBE:
+		return per_cube;
+	case CUBE_PAR_NONE:
+		break;
+	}
+	return b;
+}
+
+/* ---- One call ---- */
+
+struct call {
+	const struct cube_backend *b;
+	const char *op;
+	const char *on; /* the sandbox or template; NULL: none */
+	struct cube_err why;
+};
+
+/* @cap 0: required, so it is there. */
+static int call_begin(struct call *c, uint32_t cap)
+{
+	return cap == 0 ? 0 : cube_backend_need(c->b, (enum cube_cap)cap, &c->why);
+}
+
+static int call_begin_id(struct call *c, uint32_t cap)
+{
+	int r = call_begin(c, cap);
+
+	if (r == 0 && !cube_check_id(c->on))
+		return cube_fail(&c->why, -EINVAL, "backend %s: no sandbox can have this id", c->b->name);
+	return r;
+}
+
+/* An answer that cannot be true. */
+static int call_nonsense(struct call *c, const char *what)
+{
+	return cube_fail(&c->why, -EREMOTEIO, "backend %s answered %s with %s", c->b->name, c->op, what);
+}
+
+/* Every failure leaves with an errno and a sentence, whatever the backend thought of. */
+static int call_end(struct call *c, int r, struct cube_err *err)
+{
+	if (r == 0)
+		return 0;
+	if (r > 0)
+		r = call_nonsense(c, "neither success nor an error");
+	if (c->why.code != r || c->why.text[0] == '\0')
+		(void)cube_fail(&c->why, r, "backend %s: %s %s: %s", c->b->name, c->op,
+				c->on != NULL ? c->on : "", cube_errno_text(r));
+	cube_log(CUBE_LOG_DEBUG, "backend", "%s: %s %s: %s: %s", c->b->name, c->op,
+		 c->on != NULL ? c->on : "", cube_errno_name(r), c->why.text);
+	if (err != NULL)
+		*err = c->why;
+	return r;
+}
+
+#define CALL(op_, on_)                                                                                       \
+	{                                                                                                    \
+		.b = b, .op = (op_), .on = (on_)                                                             \
+	}
+
+/* ---- Operations ---- */
+
+int cube_backend_status(struct cube_backend *b, struct cube_cancel *cancel, struct cube_status *ret,
+			struct cube_err *err)
+{
+	struct call c = CALL("status", NULL);
+	struct cube_status st = {.caps = b->caps};
+	int r = b->ops->status(b, cancel, &st, &c.why);
+
+	if (r == 0) {
+		cube_check_status(b, &st);
+		*ret = st;
+	}
+	return call_end(&c, r, err);
+}
+
+int cube_backend_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
+			char **ret_id, struct cube_err *err)
+{
+	struct call c = CALL("create", spec->name);
+	cube_auto_str id = NULL;
+	int r = cube_check_spec(b, spec, &c.why);
+
+	if (r == 0)
+		r = b->ops->create(b, spec, cancel, &id, &c.why);
+	if (r == 0 && !cube_check_id(id)) {
+		/* It cannot be used, so nothing of it may stay. */
+		if (id != NULL)
+			(void)b->ops->destroy(b, id, NULL);
+		r = call_nonsense(&c, "an id that is none");
+	}
+	if (r == 0)
+		*ret_id = cube_steal(id);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_destroy(struct cube_backend *b, const char *id, struct cube_err *err)
+{
+	struct call c = CALL("destroy", id);
+	int r = call_begin_id(&c, 0);
+
+	if (r == 0)
+		r = b->ops->destroy(b, id, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_inspect(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err)
+{
+	struct call c = CALL("inspect", id);
+	struct cube_info info = {.state = CUBE_IS_GONE};
+	int r = call_begin_id(&c, 0);
+
+	if (r == 0)
+		r = b->ops->inspect(b, id, &info, &c.why);
+	if (r == 0 && (!cube_check_info(&info) || strcmp(info.id, id) != 0))
+		r = call_nonsense(&c, "something that is not this sandbox");
+	if (r == 0)
+		*ret = info;
+	return call_end(&c, r, err);
+}
+
+struct list_call {
+	const struct cube_backend *b;
+	void (*each)(void *ctx, const struct cube_info *info);
+	void *ctx;
+};
+
+static void list_each(void *ctx, const struct cube_info *info)
+{
+	const struct list_call *l = ctx;
+	struct cube_info copy = *info;
+
+	if (cube_check_info(&copy))
+		l->each(l->ctx, &copy);
+	else
+		cube_log(CUBE_LOG_WARNING, "backend", "%s: lists a sandbox with an unusable id: %s",
+			 l->b->name, copy.id);
+}
+
+int cube_backend_list(struct cube_backend *b, struct cube_cancel *cancel,
+		      void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err)
+{
+	struct call c = CALL("list", NULL);
+	struct list_call l = {.b = b, .each = each, .ctx = ctx};
+
+	return call_end(&c, b->ops->list(b, cancel, list_each, &l, &c.why), err);
+}
+
+int cube_backend_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		       struct cube_err *err)
+{
+	struct call c = CALL("start", id);
+	int r = call_begin_id(&c, CUBE_CAP_STOP);
+
+	if (r == 0)
+		r = b->ops->start(b, id, cancel, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel,
+		      struct cube_err *err)
+{
+	struct call c = CALL("stop", id);
+	int r = call_begin_id(&c, CUBE_CAP_STOP);
+
+	if (r == 0)
+		r = b->ops->stop(b, id, grace_s, cancel, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		       struct cube_err *err)
+{
+	struct call c = CALL("pause", id);
+	int r = call_begin_id(&c, CUBE_CAP_PAUSE);
+
+	if (r == 0)
+		r = b->ops->pause(b, id, cancel, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+			struct cube_err *err)
+{
+	struct call c = CALL("resume", id);
+	int r = call_begin_id(&c, CUBE_CAP_PAUSE);
+
+	if (r == 0)
+		r = b->ops->resume(b, id, cancel, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits,
+		       struct cube_err *err)
+{
+	struct call c = CALL("limit", id);
+	int r = call_begin_id(&c, 0);
+
+	if (r == 0)
+		r = cube_check_limits(b, limits, &c.why);
+	if (r == 0 && b->ops->limit != NULL) /* NULL: then nothing was asked for */
+		r = b->ops->limit(b, id, limits, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
+		      void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err)
+{
+	struct call c = CALL("link", id);
+	struct cube_link *l = NULL;
+	int r = call_begin_id(&c, CUBE_CAP_EXEC);
+
+	assert(handler->up != NULL && handler->synced != NULL && handler->started != NULL &&
+	       handler->output != NULL);
+	assert(handler->input_space != NULL && handler->session != NULL && handler->ended != NULL);
+	assert(handler->down != NULL);
+	if (r == 0)
+		r = b->ops->link(b, id, handler, ctx, cancel, &l, &c.why);
+	if (r == 0 && l == NULL)
+		r = call_nonsense(&c, "no link");
+	if (r == 0)
+		*ret = l;
+	return call_end(&c, r, err);
+}
+
+void cube_root_close(struct cube_root *root)
+{
+	cube_close_auto(&root->fd);
+	root->fd = -1;
+	for (unsigned i = 0; i < root->n_mounts && i < CUBE_MOUNTS_MAX; i++) {
+		cube_close_auto(&root->mounts[i].fd);
+		root->mounts[i].fd = -1;
+	}
+}
+
+int cube_backend_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err)
+{
+	struct call c = CALL("root", id);
+	struct cube_root root = {.fd = -1};
+	int r = call_begin_id(&c, CUBE_CAP_FILES);
+
+	if (r == 0)
+		r = b->ops->root(b, id, &root, &c.why);
+	if (r == 0 && !cube_check_root(&root)) {
+		cube_root_close(&root);
+		r = call_nonsense(&c, "a root that is none");
+	}
+	if (r == 0)
+		*ret = root;
+	return call_end(&c, r, err);
+}
+
+int cube_backend_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err)
+{
+	struct call c = CALL("usage", id);
+	struct cube_usage u = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	int r = call_begin_id(&c, CUBE_CAP_USAGE);
+
+	if (r == 0)
+		r = b->ops->usage(b, id, &u, &c.why);
+	if (r == 0)
+		*ret = u;
+	return call_end(&c, r, err);
+}
+
+/* ---- Templates ---- */
+
+static int call_begin_template(struct call *c)
+{
+	int r = call_begin(c, CUBE_CAP_TEMPLATES);
+
+	if (r == 0 && (c->on == NULL || !cube_name_template_ok(c->on)))
+		return cube_fail(&c->why, -EINVAL, "'%s' is no template name", c->on != NULL ? c->on : "");
+	return r;
+}
+
+struct template_call {
+	const struct cube_backend *b;
+	void (*each)(void *ctx, const struct cube_template *t);
+	void *ctx;
+};
+
+static void template_each(void *ctx, const struct cube_template *t)
+{
+	const struct template_call *l = ctx;
+	struct cube_template copy = *t;
+
+	if (cube_check_template(&copy))
+		l->each(l->ctx, &copy);
+	else
+		cube_log(CUBE_LOG_WARNING, "backend", "%s: lists a template with an unusable name: %s",
+			 l->b->name, copy.name);
+}
+
+int cube_backend_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
+			       void *ctx, struct cube_err *err)
+{
+	struct call c = CALL("template_list", NULL);
+	struct template_call l = {.b = b, .each = each, .ctx = ctx};
+	int r = call_begin(&c, CUBE_CAP_TEMPLATES);
+
+	if (r == 0)
+		r = b->ops->template_list(b, template_each, &l, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_template_import(struct cube_backend *b, const char *name, const char *source, int source_fd,
+				 void (*log)(void *ctx, const char *line), void *ctx,
+				 struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct call c = CALL("template_import", name);
+	int r = call_begin_template(&c);
+
+	if (r == 0)
+		r = b->ops->template_import(b, name, source, source_fd, log, ctx, cancel, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_template_remove(struct cube_backend *b, const char *name, struct cube_err *err)
+{
+	struct call c = CALL("template_remove", name);
+	int r = call_begin_template(&c);
+
+	if (r == 0)
+		r = b->ops->template_remove(b, name, &c.why);
+	return call_end(&c, r, err);
+}

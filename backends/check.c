@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Validation of what goes into a backend and of what comes out of it. */
+#include "backends/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "backends/base/macros.h"
+#include "backends/base/name.h"
+
+#define ID_BYTES                                                                                             \
+	"abcdefghijklmnopqrstuvwxyz"                                                                         \
+	"ABCDEFGHIJKLMNOPQRSTUVWXYZ"                                                                         \
+	"0123456789._:-"
+#define CAPS_ALL    ((1u << CUBE_CAP_COUNT) - 1)
+#define CAPS_LIMITS (CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_DISK)
+
+struct op_rule {
+	const char *name;
+	size_t offset;
+	uint32_t caps; /* any of these has the operation; 0: it is required */
+};
+
+#define OP(field, bits)                                                                                      \
+	{                                                                                                    \
+		.name = #field, .offset = offsetof(struct cube_backend_ops, field), .caps = (bits)           \
+	}
+static const struct op_rule op_rules[] = {
+	OP(open, 0),
+	OP(close, 0),
+	OP(status, 0),
+	OP(create, 0),
+	OP(destroy, 0),
+	OP(inspect, 0),
+	OP(list, 0),
+	OP(start, CUBE_CAP_STOP),
+	OP(stop, CUBE_CAP_STOP),
+	OP(pause, CUBE_CAP_PAUSE),
+	OP(resume, CUBE_CAP_PAUSE),
+	OP(limit, CAPS_LIMITS),
+	OP(link, CUBE_CAP_EXEC),
+	OP(root, CUBE_CAP_FILES),
+	OP(usage, CUBE_CAP_USAGE),
+	OP(template_list, CUBE_CAP_TEMPLATES),
+	OP(template_import, CUBE_CAP_TEMPLATES),
+	OP(template_remove, CUBE_CAP_TEMPLATES),
+};
+#undef OP
+
+static bool op_there(const struct cube_backend_ops *ops, const struct op_rule *rule)
+{
+	void (*fn)(void);
+
+	memcpy(&fn, (const char *)ops + rule->offset, sizeof(fn));
+	return fn != NULL;
+}
+
+static int check_op(const struct cube_backend_ops *ops, const struct op_rule *rule, struct cube_err *err)
+{
+	bool wanted = rule->caps == 0 || (ops->caps & rule->caps) != 0;
+	bool there = op_there(ops, rule);
+
+	if (wanted && !there)
+		return cube_fail(err, -EINVAL, "backend kind '%s' lacks the operation %s", ops->kind,
+				 rule->name);
+	if (!wanted && there)
+		return cube_fail(err, -EINVAL,
+				 "backend kind '%s' has the operation %s without its capability", ops->kind,
+				 rule->name);
+	return 0;
+}
+
+int cube_check_ops(const struct cube_backend_ops *ops, struct cube_err *err)
+{
+	if (ops->abi != CUBE_BACKEND_ABI)
+		return cube_fail(err, -EINVAL, "backend table of version %u, this cubefs has version %d",
+				 ops->abi, CUBE_BACKEND_ABI);
+	if (ops->kind == NULL || !cube_name_ok(ops->kind) || ops->summary == NULL)
+		return cube_fail(err, -EINVAL, "backend table without a usable kind and summary");
+	if ((ops->caps & ~CAPS_ALL) != 0)
+		return cube_fail(err, -EINVAL, "backend kind '%s' claims unknown capabilities 0x%x",
+				 ops->kind, ops->caps & ~CAPS_ALL);
+	for (size_t i = 0; i < CUBE_COUNT(op_rules); i++) {
+		int r = check_op(ops, &op_rules[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+bool cube_check_id(const char *id)
+{
+	size_t len;
+
+	if (id == NULL || id[0] == '.')
+		return false;
+	len = strspn(id, ID_BYTES);
+	return len > 0 && len <= CUBE_ID_MAX && id[len] == '\0';
+}
+
+static bool uid_ok(const char *uid)
+{
+	return uid != NULL && strlen(uid) == 16 && strspn(uid, "0123456789abcdef") == 16;
+}
+
+static bool env_ok(const struct cube_pair *p)
+{
+	return p->key != NULL && p->value != NULL && cube_name_env_ok(p->key, strlen(p->key));
+}
+
+static int check_form(const struct cube_spec *spec, struct cube_err *err)
+{
+	if (!uid_ok(spec->uid))
+		return cube_fail(err, -EINVAL, "create: the mark is not 16 hexadecimal digits");
+	if (spec->name == NULL || !cube_name_ok(spec->name))
+		return cube_fail(err, -EINVAL, "create: the name is no sandbox name");
+	if (spec->template != NULL && !cube_name_template_ok(spec->template))
+		return cube_fail(err, -EINVAL, "create %s: '%s' is no template name", spec->name,
+				 spec->template);
+	for (size_t i = 0; i < spec->n_env; i++) {
+		if (!env_ok(&spec->env[i]))
+			return cube_fail(err, -EINVAL,
+					 "create %s: '%s' is no name of an environment variable", spec->name,
+					 spec->env[i].key != NULL ? spec->env[i].key : "");
+	}
+	return 0;
+}
+
+static bool key_known(const struct cube_backend_ops *ops, const char *key)
+{
+	for (const char *const *k = ops->keys; k != NULL && *k != NULL; k++) {
+		if (strcmp(*k, key) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int check_extra(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err)
+{
+	for (size_t i = 0; i < spec->n_extra; i++) {
+		if (!key_known(b->ops, spec->extra[i].key))
+			return cube_fail(err, -EINVAL, "unknown key '%s' for backend %s", spec->extra[i].key,
+					 b->name);
+	}
+	return 0;
+}
+
+int cube_check_limits(const struct cube_backend *b, const struct cube_limits *limits, struct cube_err *err)
+{
+	const struct {
+		bool set;
+		enum cube_cap cap;
+	} wants[] = {
+		{limits->cpus_milli != 0, CUBE_CAP_CPUS},
+		{limits->memory != 0, CUBE_CAP_MEMORY},
+		{limits->pids != 0, CUBE_CAP_PIDS},
+		{limits->disk != 0, CUBE_CAP_DISK},
+	};
+
+	for (size_t i = 0; i < CUBE_COUNT(wants); i++) {
+		int r = wants[i].set ? cube_backend_need(b, wants[i].cap, err) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int cube_check_spec(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err)
+{
+	int r = check_form(spec, err);
+
+	if (r == 0)
+		r = check_extra(b, spec, err);
+	if (r == 0)
+		r = cube_check_limits(b, &spec->limits, err);
+	if (r == 0 && spec->net == CUBE_NET_OPEN)
+		r = cube_backend_need(b, CUBE_CAP_NET_OPEN, err);
+	return r;
+}
+
+/* Text from outside: ended, and with '?' for what could disturb a line. */
+static void tidy(char *text, size_t size)
+{
+	text[size - 1] = '\0';
+	for (char *p = text; *p != '\0'; p++) {
+		if ((unsigned char)*p < 0x20 || *p == 0x7f)
+			*p = '?';
+	}
+}
+
+bool cube_check_info(struct cube_info *info)
+{
+	tidy(info->id, sizeof(info->id));
+	tidy(info->uid, sizeof(info->uid));
+	tidy(info->reason, sizeof(info->reason));
+	if (!uid_ok(info->uid))
+		info->uid[0] = '\0'; /* somebody else's mark is none of ours */
+	return cube_check_id(info->id) && (unsigned)info->state <= CUBE_IS_STOPPED;
+}
+
+bool cube_check_template(struct cube_template *t)
+{
+	tidy(t->name, sizeof(t->name));
+	tidy(t->state, sizeof(t->state));
+	tidy(t->source, sizeof(t->source));
+	tidy(t->fingerprint, sizeof(t->fingerprint));
+	tidy(t->reason, sizeof(t->reason));
+	return cube_name_template_ok(t->name) && t->state[0] != '\0';
+}
+
+void cube_check_status(const struct cube_backend *b, struct cube_status *st)
+{
+	tidy(st->version, sizeof(st->version));
+	tidy(st->fingerprint, sizeof(st->fingerprint));
+	st->caps &= b->ops->caps;
+	for (size_t i = 0; i < CUBE_COUNT(st->missing); i++)
+		tidy(st->missing[i], sizeof(st->missing[i]));
+}
+
+static bool mount_path_ok(const char *path, size_t size)
+{
+	size_t len = strnlen(path, size);
+
+	return len > 1 && len < size && path[0] == '/' && path[len - 1] != '/' &&
+	       strstr(path, "//") == NULL && strstr(path, "/./") == NULL && strstr(path, "/../") == NULL;
+}
+
+bool cube_check_root(const struct cube_root *root)
+{
+	if (root->fd < 0 || root->n_mounts > CUBE_MOUNTS_MAX || root->id_count == 0)
+		return false;
+	for (unsigned i = 0; i < root->n_mounts; i++) {
+		if (root->mounts[i].fd < 0 ||
+		    !mount_path_ok(root->mounts[i].path, sizeof(root->mounts[i].path)))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What backend.c checks: tables before they are used, lines before they are sent, answers before they
+ * are believed. Private to backends/backend.c and its tests; a backend never includes it. */
+#ifndef CUBEFS_BACKENDS_CHECK_H
+#define CUBEFS_BACKENDS_CHECK_H
+
+#include <stdbool.h>
+
+#include "backends/backend.h"
+
+/* Version, kind, required operations, and each optional one there exactly where a capability of the
+ * table stands for it; -EINVAL. */
+int cube_check_ops(const struct cube_backend_ops *ops, struct cube_err *err);
+
+/* 1 to CUBE_ID_MAX bytes of [A-Za-z0-9._:-], not starting with '.': fit to be a directory entry. */
+bool cube_check_id(const char *id);
+
+/* The parts of a spec that are malformed whatever the backend (uid, names, NULs are the caller's
+ * mistakes and -EINVAL all the same), then limits, network and extra keys against @b. */
+int cube_check_spec(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err);
+
+/* A capability for each limit that is not 0; -EOPNOTSUPP. */
+int cube_check_limits(const struct cube_backend *b, const struct cube_limits *limits, struct cube_err *err);
+
+/* Answers. Strings are ended and made printable in place; false: not to be believed. */
+bool cube_check_info(struct cube_info *info);
+bool cube_check_template(struct cube_template *t);
+void cube_check_status(const struct cube_backend *b, struct cube_status *st);
+bool cube_check_root(const struct cube_root *root);
+
+#endif

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pass-through functions, so that a decorator has only what it changes. */
+#include "backends/decor/forward.h"
+
+#include <string.h>
+
+#include "backends/base/alloc.h"
+
+struct around {
+	struct cube_forward *fw;
+	const struct cube_backend_ops *ops; /* of the one inside */
+	struct cube_backend *inner;
+	struct cube_call call;
+	struct cube_err *err;
+};
+
+static struct around around(struct cube_backend *b, const char *op, const char *on,
+			    struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct cube_forward *fw = cube_forward_of(b);
+
+	return (struct around){
+		.fw = fw,
+		.ops = fw->inner->ops,
+		.inner = fw->inner,
+		.call = {.op = op, .on = on, .cancel = cancel},
+		.err = err,
+	};
+}
+
+static int before(struct around *a)
+{
+	return a->fw->before != NULL ? a->fw->before(a->fw, &a->call, a->err) : 0;
+}
+
+static int after(struct around *a, int r)
+{
+	return a->fw->after != NULL ? a->fw->after(a->fw, &a->call, r, a->err) : r;
+}
+
+static int forward_status(struct cube_backend *b, struct cube_cancel *cancel, struct cube_status *ret,
+			  struct cube_err *err)
+{
+	struct around a = around(b, "status", NULL, cancel, err);
+	struct cube_status st = *ret;
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->status(a.inner, cancel, &st, err);
+	r = after(&a, r);
+	if (r == 0)
+		*ret = st;
+	return r;
+}
+
+static void forward_doctor(struct cube_backend *b,
+			   void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx)
+{
+	struct around a = around(b, "doctor", NULL, NULL, NULL);
+
+	a.ops->doctor(a.inner, say, ctx);
+}
+
+static int forward_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
+			  char **ret_id, struct cube_err *err)
+{
+	struct around a = around(b, "create", spec->name, cancel, err);
+	cube_auto_str id = NULL;
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->create(a.inner, spec, cancel, &id, err);
+	r = after(&a, r);
+	if (r == 0)
+		*ret_id = cube_steal(id);
+	return r;
+}
+
+static int forward_destroy(struct cube_backend *b, const char *id, struct cube_err *err)
+{
+	struct around a = around(b, "destroy", id, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->destroy(a.inner, id, err);
+	return after(&a, r);
+}
+
+static int forward_inspect(struct cube_backend *b, const char *id, struct cube_info *ret,
+			   struct cube_err *err)
+{
+	struct around a = around(b, "inspect", id, NULL, err);
+	struct cube_info info = *ret;
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->inspect(a.inner, id, &info, err);
+	r = after(&a, r);
+	if (r == 0)
+		*ret = info;
+	return r;
+}
+
+static int forward_list(struct cube_backend *b, struct cube_cancel *cancel,
+			void (*each)(void *ctx, const struct cube_info *info), void *ctx,
+			struct cube_err *err)
+{
+	struct around a = around(b, "list", NULL, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->list(a.inner, cancel, each, ctx, err);
+	return after(&a, r);
+}
+
+static int forward_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+			 struct cube_err *err)
+{
+	struct around a = around(b, "start", id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->start(a.inner, id, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel,
+			struct cube_err *err)
+{
+	struct around a = around(b, "stop", id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->stop(a.inner, id, grace_s, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+			 struct cube_err *err)
+{
+	struct around a = around(b, "pause", id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->pause(a.inner, id, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+			  struct cube_err *err)
+{
+	struct around a = around(b, "resume", id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->resume(a.inner, id, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits,
+			 struct cube_err *err)
+{
+	struct around a = around(b, "limit", id, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->limit(a.inner, id, limits, err);
+	return after(&a, r);
+}
+
+static int forward_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
+			void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err)
+{
+	struct around a = around(b, "link", id, cancel, err);
+	struct cube_link *l = NULL;
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->link(a.inner, id, handler, ctx, cancel, &l, err);
+	r = after(&a, r);
+	if (r == 0)
+		*ret = l;
+	else
+		cube_link_close(l);
+	return r;
+}
+
+static int forward_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err)
+{
+	struct around a = around(b, "root", id, NULL, err);
+	struct cube_root root = {.fd = -1};
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->root(a.inner, id, &root, err);
+	r = after(&a, r);
+	if (r == 0)
+		*ret = root;
+	else
+		cube_root_close(&root);
+	return r;
+}
+
+static int forward_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err)
+{
+	struct around a = around(b, "usage", id, NULL, err);
+	struct cube_usage usage = *ret;
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->usage(a.inner, id, &usage, err);
+	r = after(&a, r);
+	if (r == 0)
+		*ret = usage;
+	return r;
+}
+
+static int forward_template_list(struct cube_backend *b,
+				 void (*each)(void *ctx, const struct cube_template *t), void *ctx,
+				 struct cube_err *err)
+{
+	struct around a = around(b, "template_list", NULL, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->template_list(a.inner, each, ctx, err);
+	return after(&a, r);
+}
+
+static int forward_template_import(struct cube_backend *b, const char *name, const char *source,
+				   int source_fd, void (*log)(void *ctx, const char *line), void *ctx,
+				   struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct around a = around(b, "template_import", name, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->template_import(a.inner, name, source, source_fd, log, ctx, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_template_remove(struct cube_backend *b, const char *name, struct cube_err *err)
+{
+	struct around a = around(b, "template_remove", name, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->template_remove(a.inner, name, err);
+	return after(&a, r);
+}
+
+static void forward_close(struct cube_backend *b)
+{
+	cube_forward_done(cube_forward_of(b));
+}
+
+#define KEEP(field) .field = from->field != NULL ? forward_##field : NULL
+
+/* Capability and pointer agree in a decorator as they do in what it wraps. */
+static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
+{
+	return (struct cube_backend_ops){
+		.abi = from->abi,
+		.kind = from->kind,
+		.summary = from->summary,
+		.caps = from->caps,
+		.par = from->par,
+		.keys = from->keys,
+		.prepare = from->prepare,
+		.open = from->open,
+		.close = forward_close,
+		KEEP(status),
+		KEEP(doctor),
+		KEEP(create),
+		KEEP(destroy),
+		KEEP(inspect),
+		KEEP(list),
+		KEEP(start),
+		KEEP(stop),
+		KEEP(pause),
+		KEEP(resume),
+		KEEP(limit),
+		KEEP(link),
+		KEEP(root),
+		KEEP(usage),
+		KEEP(template_list),
+		KEEP(template_import),
+		KEEP(template_remove),
+	};
+}
+
+void cube_forward_init(struct cube_forward *fw, struct cube_backend *inner)
+{
+	fw->ops = forward_ops(inner->ops);
+	fw->base = *inner;
+	fw->base.ops = &fw->ops;
+	fw->inner = inner;
+	fw->before = NULL;
+	fw->after = NULL;
+}
+
+void cube_forward_done(struct cube_forward *fw)
+{
+	fw->inner->ops->close(fw->inner);
+	fw->inner = NULL;
+}

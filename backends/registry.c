@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of backend kinds. Adding one is its line here. */
+#include "backends/registry.h"
+
+#include <string.h>
+
+#if __has_include("backends/local/local.c")
+extern const struct cube_backend_ops cube_backend_local;
+#endif
+extern const struct cube_backend_ops cube_backend_mem;
+
+const struct cube_backend_ops *const cube_backend_kinds[] = {
+#if __has_include("backends/local/local.c")
+	&cube_backend_local,
+#endif
+	&cube_backend_mem,
+	NULL,
+};
+
+const struct cube_backend_ops *cube_backend_find(const char *kind)
+{
+	for (const struct cube_backend_ops *const *ops = cube_backend_kinds; *ops != NULL; ops++) {
+		if (strcmp((*ops)->kind, kind) == 0)
+			return *ops;
+	}
+	return NULL;
+}
