@@ -8,7 +8,7 @@ lint_need cppcheck cppcheck
 
 lint_report < <(cppcheck --quiet --enable=warning,portability,performance --inline-suppr \
 	--suppress=missingInclude --suppress=missingIncludeSystem --suppress=unmatchedSuppression \
-	--library=posix,gnu --check-config=no -j "$(nproc)" --std=c11 -I . -I "$build/generated" \
+	--library=posix,gnu -j "$(nproc)" --std=c11 -I . -I "$build/generated" \
 	-D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=314 \
 	--template='{file}:{line}: {severity}: {message} [{id}]' "${SOURCES[@]}" 2>&1)
 lint_end
