@@ -8,6 +8,21 @@
 
 #include "tests/bench/sample.h"
 
+static uint64_t floor_one(char *program)
+{
+	char *const words[] = { program, NULL };
+	uint64_t start = sample_now();
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		(void)execv(program, words);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+		_exit(1);
+	return sample_now() - start;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned count = argc > 2 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
@@ -15,19 +30,8 @@ int main(int argc, char **argv)
 
 	if (count == 0 || ns == NULL)
 		return 2;
-	for (unsigned i = 0; i < count; i++) {
-		uint64_t start = sample_now();
-		char *const words[] = {argv[2], NULL};
-		pid_t pid = vfork();
-
-		if (pid == 0) {
-			(void)execv(words[0], words);
-			_exit(127);
-		}
-		if (pid < 0 || waitpid(pid, NULL, 0) != pid)
-			return 1;
-		ns[i] = sample_now() - start;
-	}
+	for (unsigned i = 0; i < count; i++)
+		ns[i] = floor_one(argv[2]);
 	sample_print(ns, count);
 	free(ns);
 	return 0;
