@@ -4,12 +4,12 @@
 . "$(dirname "$0")/lib.sh"
 
 mapfile -t sources < <(lint_files '*.c' '*.h')
-lint_report < <(lint_code "${sources[@]}" | awk -f tests/lint/glob.awk -f tests/lint/ban.awk part=table tests/lint/ban.table part=code -)
+lint_report < <(lint_code "${sources[@]}" | awk -f "$LINT"/glob.awk -f "$LINT"/ban.awk part=table "$LINT"/ban.table part=code -)
 
 # The words are spelled so that this script does not find itself.
 words='\b(TO''DO|FIX''ME|XX''X)\b|[Nn]ot (yet )?imple''mented'
 mapfile -t texts < <(lint_files '*' | grep -vE '^(tests/fuzz/corpus/|LICENSE$)')
 if [ "${#texts[@]}" -gt 0 ]; then
-	lint_report < <(grep -nIE "$words" "${texts[@]}" | sed 's/^\([^:]*:[0-9]*:\).*/\1 an unfinished thing/')
+	lint_report < <(grep -HnIE "$words" "${texts[@]}" | sed 's/^\([^:]*:[0-9]*:\).*/\1 an unfinished thing/')
 fi
 lint_end

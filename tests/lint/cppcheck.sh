@@ -6,7 +6,7 @@
 # a matter of style that it reports uninvited.
 . "$(dirname "$0")/lib.sh"
 lint_need cppcheck cppcheck
-. tests/lint/database.sh
+. "$LINT/database.sh"
 
 lint_report < <(cppcheck --quiet --enable=warning,portability,performance --inline-suppr \
 	--suppress=missingInclude --suppress=missingIncludeSystem --suppress=unmatchedSuppression \

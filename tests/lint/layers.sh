@@ -8,8 +8,8 @@
 mapfile -t sources < <(lint_files '*.c' '*.h')
 
 lint_report < <(
-	lint_code "${sources[@]}" | awk -f tests/lint/glob.awk -f tests/lint/layers.awk \
-		part=layers tests/lint/layers.table part=libraries tests/lint/libraries.table \
+	lint_code "${sources[@]}" | awk -f "$LINT"/glob.awk -f "$LINT"/layers.awk \
+		part=layers "$LINT"/layers.table part=libraries "$LINT"/libraries.table \
 		part=names <(printf '%s\n' "${sources[@]}") part=code -
 )
 lint_end

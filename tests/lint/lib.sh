@@ -3,7 +3,8 @@
 # What the lint scripts share: the list of files, and the way findings are told. Each script is run
 # from anywhere, prints one line a finding (FILE:LINE: sentence) and fails if there was one.
 set -u
-cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
+LINT=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P) || exit 2
+cd "${LINT_TOP:-$LINT/../..}" || exit 2 # LINT_TOP: another tree, for the test of these scripts
 LC_ALL=C
 export LC_ALL
 
@@ -27,7 +28,7 @@ lint_files() {
 # FILE:LINE:CODE for each line, without comments, and with empty strings.
 lint_code() {
 	[ "$#" -gt 0 ] || return 0
-	awk -f tests/lint/code.awk "$@"
+	awk -f "$LINT/code.awk" "$@"
 }
 
 # Counts and prints a finding on each line of stdin.
