@@ -41,7 +41,7 @@ debian_install() {
 	if [ "$(id -u)" -ne 0 ]; then
 		if ! command -v sudo >/dev/null || { [ ! -t 0 ] && ! sudo -n true 2>/dev/null; }; then
 			printf 'installing needs an administrator, who has to run this once:\n\n'
-			printf '    apt-get install --no-install-recommends %s\n\n' "${missing[*]}"
+			printf '    apt-get update && apt-get install --no-install-recommends %s\n\n' "${missing[*]}"
 			return 1
 		fi
 		root=(sudo)
