@@ -42,8 +42,12 @@ void *cube_malloc(size_t size)
 
 void *cube_calloc(size_t count, size_t size)
 {
+	size_t bytes;
+
 	if (count == 0 || size == 0)
 		count = size = 1;
+	if (__builtin_mul_overflow(count, size, &bytes)) /* the library checks too; its sanitized form aborts */
+		return NULL;
 	return alloc_must_fail() ? NULL : calloc(count, size);
 }
 

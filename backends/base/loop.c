@@ -66,14 +66,19 @@ static bool loop_run_posted(struct cube_loop *l)
 	return true;
 }
 
+/* Called behind every callback, so that a stop out of one counts from there. */
+static void loop_check_stop(uv_loop_t *uv)
+{
+	const struct cube_loop *l = cube_container_of(uv, struct cube_loop, uv);
+
+	if (atomic_load(&l->stop))
+		uv_stop(uv);
+}
+
 static void loop_woken(uv_async_t *async)
 {
-	struct cube_loop *l = cube_container_of(async, struct cube_loop, wake.async);
-	bool stop = atomic_load(&l->stop); /* looked at first: what was posted before the stop still runs */
-
-	(void)loop_run_posted(l);
-	if (stop)
-		uv_stop(&l->uv);
+	(void)loop_run_posted(cube_container_of(async, struct cube_loop, wake.async));
+	loop_check_stop(async->loop);
 }
 
 struct cube_loop *cube_loop_new(void)
@@ -98,6 +103,7 @@ void cube_loop_run(struct cube_loop *l)
 {
 	while (!atomic_load(&l->stop))
 		(void)uv_run(&l->uv, UV_RUN_DEFAULT);
+	(void)loop_run_posted(l); /* what came before the stop but after the last look */
 	atomic_store(&l->stop, false);
 }
 
@@ -164,7 +170,9 @@ static void watch_event(uv_poll_t *poll, int status, int events)
 		hold |= CUBE_WATCH_OUT;
 	hold &= w->events;
 	if (hold != 0)
-		w->fn(w->ctx, hold);
+		w->fn(w->ctx,
+		      hold); /* may have freed it: the handle itself lives until the loop has closed it */
+	loop_check_stop(poll->loop);
 }
 
 static void watch_start(struct cube_watch *w)
@@ -212,6 +220,7 @@ static void timer_event(uv_timer_t *timer)
 	struct cube_timer *t = cube_container_of(timer, struct cube_timer, u.timer);
 
 	t->fn(t->ctx);
+	loop_check_stop(timer->loop);
 }
 
 struct cube_timer *cube_timer_new(struct cube_loop *l, void (*fn)(void *ctx), void *ctx)
