@@ -84,9 +84,9 @@ static int scan_variable(struct scan *s)
 	size_t end = from;
 	const char *value;
 
-	s->in_word = true;
 	if (scan_peek(s) == '?') {
 		s->at++;
+		s->in_word = true;
 		return cube_buf_printf(&s->word, "%d", s->shell->status);
 	}
 	while (end < s->len && (isalnum((unsigned char)s->text[end]) || s->text[end] == '_'))
@@ -97,7 +97,10 @@ static int scan_variable(struct scan *s)
 			      : scan_add(s, '$');
 	value = mem_shell_get(s->shell, s->text + from, end - from);
 	s->at = end + (braces ? 1 : 0);
-	return cube_buf_adds(&s->word, value != NULL ? value : "");
+	if (value == NULL || value[0] == '\0')
+		return 0; /* outside of quotes that alone is no word */
+	s->in_word = true;
+	return cube_buf_adds(&s->word, value);
 }
 
 static int scan_single(struct scan *s)

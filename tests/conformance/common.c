@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What most checks begin and end with. */
+#include <string.h>
+
+#include "backends/base/alloc.h"
+#include "tests/conformance/conformance.h"
+
+struct bed bed_open(struct subject *s)
+{
+	struct bed b = {.subject = s, .id = stage_create(&s->stage, NULL)};
+
+	b.ear = ear_open(&s->stage, b.id);
+	return b;
+}
+
+void bed_close(struct bed *b)
+{
+	struct cube_err err;
+
+	ear_close(b->ear);
+	if (cube_backend_destroy(b->subject->stage.b, b->id, &err) < 0)
+		fail_msg("destroy: %s", err.text);
+	cube_free(b->id);
+}
+
+void expect_output(struct bed *b, uint64_t session, const char *text, const char *out)
+{
+	struct run r;
+
+	run_init(&r, b->ear, text);
+	r.start.session = session;
+	run_expect(&r, CUBE_END_EXIT, 0);
+	assert_string_equal(r.out, out);
+	run_done(&r);
+}
+
+void expect_failure(int r, int code, const struct cube_err *err)
+{
+	if (r != code || err->code != code || err->text[0] == '\0')
+		fail_msg("expected %s, got %s (%s: '%s')", cube_errno_name(code), cube_errno_name(r),
+			 cube_errno_name(err->code), err->text);
+}

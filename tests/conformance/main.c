@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conformance SUBJECT: opens a backend and runs every check that its capabilities call for. Exit code 77
+ * where this machine cannot have it. */
+#include "tests/conformance/conformance.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/base/macros.h"
+#include "backends/decor/fault.h"
+#include "backends/decor/trace.h"
+#include "backends/registry.h"
+
+#define SKIP       77
+#define CHECKS_MAX 200
+
+static const struct dialect shell = {
+	.hang = "sleep 1000",
+	.deaf = "trap '' INT TERM; echo deaf; while :; do sleep 1000; done",
+	.to_stderr = "echo e >&2",
+	.suicide = "kill -KILL $$",
+	.megabytes = "head -c 3145728 /dev/zero",
+	.make_file = "echo inside > ",
+	.make_inside = "",
+};
+
+static const struct dialect mem_words = {
+	.hang = "hang",
+	.deaf = "ignore INT TERM; echo deaf; hang",
+	.to_stderr = "err e",
+	.suicide = "kill KILL",
+	.megabytes = "bytes 3M",
+	.make_file = "write ",
+	.make_inside = " inside",
+};
+
+static struct subject subjects[] = {
+	{.name = "mem", .kind = "mem", .dialect = &mem_words},
+	{.name = "mem-wrapped", .kind = "mem", .dialect = &mem_words, .wrapped = true},
+	{.name = "mem-bare", .kind = "mem", .dialect = &mem_words, .conf = "caps = usage"},
+	{.name = "mem-exec",
+	 .kind = "mem",
+	 .dialect = &mem_words,
+	 .conf = "caps = -files, -pause, -tty, -users"},
+	{.name = "local", .kind = "local", .dialect = &shell},
+};
+
+static const struct check *const tables[] = {
+	checks_life,    checks_state, checks_exec,  checks_input,    checks_end,
+	checks_session, checks_again, checks_files, checks_template, checks_refuse,
+};
+
+/* ---- One check as cmocka wants it ---- */
+
+struct checked {
+	const struct check *check;
+	struct subject *subject;
+};
+
+static void run_check(void **state)
+{
+	const struct checked *c = *state;
+	uint32_t caps = c->subject->stage.b->caps;
+
+	if ((caps & c->check->needs) != c->check->needs || (caps & c->check->lacks) != 0)
+		skip();
+	c->check->run(c->subject);
+}
+
+static int run_all(struct subject *s)
+{
+	static struct checked checked[CHECKS_MAX];
+	static struct CMUnitTest tests[CHECKS_MAX];
+	size_t n = 0;
+
+	for (size_t t = 0; t < CUBE_COUNT(tables); t++) {
+		for (const struct check *c = tables[t]; c->name != NULL; c++, n++) {
+			assert_true(n < CHECKS_MAX);
+			checked[n] = (struct checked){.check = c, .subject = s};
+			tests[n] = (struct CMUnitTest){
+				.name = c->name,
+				.test_func = run_check,
+				.initial_state = &checked[n],
+			};
+		}
+	}
+	return _cmocka_run_group_tests(s->name, tests, n, NULL, NULL);
+}
+
+/* ---- The subject ---- */
+
+static struct subject *find_subject(const char *name)
+{
+	for (size_t i = 0; i < CUBE_COUNT(subjects); i++) {
+		if (strcmp(subjects[i].name, name) == 0)
+			return &subjects[i];
+	}
+	return NULL;
+}
+
+/* Decorators that are told to do nothing must not be seen. */
+static int wrap(struct stage *s, struct cube_err *err)
+{
+	struct cube_fault *rules;
+	int r = cube_trace_wrap(s->b, NULL, NULL, &s->b, err);
+
+	return r < 0 ? r : cube_fault_wrap(s->b, &s->b, &rules, err);
+}
+
+/* An instance without capabilities says why in its status. */
+static int explain(const struct cube_backend *b)
+{
+	for (unsigned i = 0; i < CUBE_CAP_COUNT; i++) {
+		if (b->missing[i][0] != '\0')
+			printf("skipped: %s: %s\n", cube_cap_name(i), b->missing[i]);
+	}
+	return SKIP;
+}
+
+static int conformance(struct subject *s)
+{
+	const struct cube_backend_ops *ops = cube_backend_find(s->kind);
+	struct cube_err err;
+	int r;
+
+	if (ops == NULL) {
+		printf("skipped: this build has no backend of kind %s\n", s->kind);
+		return SKIP;
+	}
+	r = stage_open(&s->stage, ops, s->conf, &err);
+	if (r < 0) {
+		printf("skipped: %s\n", err.text);
+		return r == -EOPNOTSUPP ? SKIP : 1;
+	}
+	if (s->wrapped && wrap(&s->stage, &err) < 0) {
+		printf("%s\n", err.text);
+		return 1;
+	}
+	r = s->stage.b->caps == 0 ? explain(s->stage.b) : run_all(s);
+	stage_close(&s->stage);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct subject *s = argc == 2 ? find_subject(argv[1]) : NULL;
+	int r;
+
+	if (s == NULL) {
+		fprintf(stderr, "usage: conformance SUBJECT\n");
+		return 2;
+	}
+	r = conformance(s);
+	return r == 0 || r == SKIP ? r : 1;
+}
