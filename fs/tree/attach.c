@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The real files of a sandbox: fetched from its backend when they are first asked for, given up with it. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "backends/base/alloc.h"
+#include "fs/tree/tree_priv.h"
+
+struct cube_attach {
+	struct cube_list link;    /* tree.attached */
+	struct cube_obj *obj;     /* referenced; its p is the sandbox */
+	struct cube_files *files; /* NULL: not there (yet) */
+	uint32_t generation;      /* of the sandbox when they were fetched */
+	bool busy;                /* being fetched */
+	bool dropped;             /* the sandbox went meanwhile */
+	struct cube_waitq ready;
+	int code; /* of the last attempt */
+	struct cube_err err;
+};
+
+/* Closing a sandbox's directories is a system call on its files: not under the lock. */
+struct attach_leave {
+	struct cube_deferred deferred;
+	struct cube_files *files;
+};
+
+static void attach_detach(struct cube_deferred *d)
+{
+	struct attach_leave *l = cube_container_of(d, struct attach_leave, deferred);
+
+	cube_files_detach(l->files);
+	cube_free(l);
+}
+
+static void attach_let_go(struct cube_attach *a)
+{
+	struct attach_leave *l;
+
+	if (a->files == NULL)
+		return;
+	l = cube_calloc(1, sizeof(*l));
+	if (l == NULL) {
+		cube_files_detach(cube_steal(a->files)); /* better slow than never */
+		return;
+	}
+	*l = (struct attach_leave){.deferred = {.fn = attach_detach}, .files = cube_steal(a->files)};
+	cube_domain_defer(a->obj->tree->domain, &l->deferred);
+}
+
+static struct cube_attach *attach_get(struct cube_obj *o)
+{
+	struct cube_attach *a = o->attach;
+
+	if (a != NULL)
+		return a;
+	a = cube_calloc(1, sizeof(*a));
+	if (a == NULL)
+		return NULL;
+	cube_waitq_init(&a->ready);
+	cube_list_init(&a->link);
+	cube_list_push(&o->tree->attached, &a->link);
+	a->obj = cube_obj_ref(o);
+	o->attach = a;
+	return a;
+}
+
+static void attach_free(struct cube_attach *a)
+{
+	struct cube_obj *o = a->obj;
+
+	cube_list_remove(&a->link);
+	o->attach = NULL;
+	cube_free(a);
+	cube_obj_unref(o);
+}
+
+/* On a pool thread, no lock. */
+static void attach_fetched(void *ctx, int code, struct cube_root *root, const struct cube_err *err)
+{
+	struct cube_attach *a = ctx;
+	struct cube_tree *t = a->obj->tree;
+	struct cube_cube *c = a->obj->p;
+	struct cube_files *files = NULL;
+	struct cube_err why = {0};
+
+	if (code == 0) {
+		code = cube_files_attach(t->files, root, strtoull(c->uid, NULL, 16), a->obj, &files);
+		if (code < 0) {
+			cube_root_close(root);
+			cube_fail(&why, code, "files of '%s': %s", c->uid, cube_errno_text(code));
+		}
+	} else if (err != NULL) {
+		why = *err;
+	}
+	cube_domain_enter(t->domain);
+	a->busy = false;
+	a->code = code;
+	a->err = why;
+	a->files = files;
+	cube_wake(&a->ready);
+	if (a->dropped) {
+		attach_let_go(a);
+		attach_free(a);
+	}
+	cube_domain_leave(t->domain);
+}
+
+static int attach_begin(struct cube_req *r, struct cube_attach *a, struct cube_cube *c)
+{
+	int code = cube_req_wait(r, &a->ready);
+
+	if (code != CUBE_PARK || a->busy)
+		return code;
+	a->busy = true;
+	a->code = 0;
+	a->generation = c->generation;
+	cube_cube_root_async(c, attach_fetched, a);
+	return CUBE_PARK;
+}
+
+int cube_attach_step(struct cube_req *r)
+{
+	struct cube_cube *c = r->n->obj->p;
+	struct cube_attach *a;
+	int code;
+
+	if (c->phase == CUBE_REMOVED)
+		return -ESTALE;
+	code = cube_cube_files_usable(c, &r->err);
+	if (code != 0)
+		return code > 0 ? cube_req_wait(r, &c->changed) : code;
+	a = attach_get(r->n->obj);
+	if (a == NULL)
+		return cube_fail(&r->err, -ENOMEM, "out of memory");
+	if (a->files != NULL && a->generation != c->generation)
+		attach_let_go(a);
+	if (a->files == NULL && a->code < 0 && r->state == a) {
+		r->err = a->err; /* it waited for just this attempt */
+		return a->code;
+	}
+	if (a->files == NULL) {
+		r->state = a;
+		return attach_begin(r, a, c);
+	}
+	r->files = cube_files_ref(a->files);
+	r->real_id = cube_files_root(a->files);
+	return CUBE_REAL;
+}
+
+int cube_attach_peek(struct cube_req *r)
+{
+	const struct cube_cube *c = r->n->obj->p;
+	const struct cube_attach *a = r->n->obj->attach;
+
+	if (a == NULL || a->files == NULL || a->generation != c->generation)
+		return 0;
+	r->files = cube_files_ref(a->files);
+	r->real_id = cube_files_root(a->files);
+	return CUBE_REAL;
+}
+
+void cube_attach_drop(struct cube_obj *o)
+{
+	struct cube_attach *a = o->attach;
+
+	if (a == NULL)
+		return;
+	a->dropped = true;
+	if (a->busy)
+		return; /* attach_fetched frees it */
+	attach_let_go(a);
+	cube_wake(&a->ready);
+	attach_free(a);
+}
+
+void cube_attach_drop_all(struct cube_tree *t)
+{
+	cube_list_each (i, &t->attached)
+		cube_attach_drop(cube_list_entry(i, struct cube_attach, link)->obj);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `clone` of the root and of jobs/: opened for both it makes the thing, and a read gives its name. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "fs/tree/tree_priv.h"
+
+static int clone_cube(struct cube_req *r, struct cube_handle *h)
+{
+	char name[CUBE_NAME_MAX + 1];
+	struct cube_cube *c;
+	int code;
+
+	cube_cube_fresh_name(r->tree->domain, name);
+	code = cube_cube_create(r->tree->domain, &r->caller, name, NULL, 0, &c, &r->err);
+	return code < 0 ? code : cube_buf_printf(&h->text, "%s\n", c->name);
+}
+
+static int clone_job(struct cube_req *r, struct cube_handle *h)
+{
+	struct cube_job *j;
+	int code = cube_job_create(r->n->obj->p, NULL, &j, &r->err);
+
+	if (code < 0)
+		return code;
+	h->job = cube_job_ref(j);
+	return cube_buf_printf(&h->text, "%s\n", j->name);
+}
+
+static int clone_open(struct cube_req *r, struct cube_handle *h)
+{
+	if (!h->channel)
+		return 0;
+	return r->n->obj->type == &cube_type_cube ? clone_job(r, h) : clone_cube(r, h);
+}
+
+static int clone_read(struct cube_req *r, struct cube_handle *h)
+{
+	int n = cube_handle_give(r, &h->text, h->channel ? h->pos : r->offset);
+
+	if (h->channel)
+		h->pos += (uint64_t)n;
+	return n;
+}
+
+/* A job that got no command meanwhile has nothing to be kept for. */
+static void clone_release(struct cube_handle *h)
+{
+	struct cube_err err;
+
+	if (h->job != NULL && h->job->state == CUBE_JOB_NEW && !h->job->forgotten && !h->tree->closing)
+		(void)cube_job_remove(h->job, &err);
+}
+
+const struct cube_class cube_class_clone = {
+	.channel = true,
+	.open = clone_open,
+	.read = clone_read,
+	.release = clone_release,
+};

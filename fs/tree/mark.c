@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who removes: processes that have unlinked a fixed entry of a sandbox, and so are about to `rm -r` it.
+ *
+ * A mark is bound to a process by its pidfd, so that a number that is used again is somebody else. Nobody
+ * tells us when a process ends: marks are looked at when one is needed, and dropped then. */
+#include <errno.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "fs/tree/proc.h"
+#include "fs/tree/tree_priv.h"
+
+struct mark {
+	struct cube_list link;  /* tree.marks */
+	struct cube_obj *scope; /* referenced */
+	pid_t tgid;
+	int pidfd;
+};
+
+static void mark_free(struct mark *m)
+{
+	if (!cube_list_empty(&m->link))
+		m->scope->tree->n_marks--;
+	cube_list_remove(&m->link);
+	if (m->pidfd >= 0)
+		(void)close(m->pidfd);
+	cube_obj_unref(m->scope);
+	cube_free(m);
+}
+
+static bool mark_alive(const struct mark *m)
+{
+	struct pollfd p = {.fd = m->pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 0;
+}
+
+/* Usually the request's thread is the only one of its process. */
+static pid_t mark_tgid(const struct cube_caller *by)
+{
+	struct cube_proc proc;
+
+	if (!by->local)
+		return 0;
+	cube_proc_look(by->pid, &proc);
+	return proc.visible ? proc.tgid : 0;
+}
+
+static struct mark *mark_find(struct cube_tree *t, const struct cube_obj *scope, const struct cube_caller *by)
+{
+	pid_t tgid;
+
+	if (cube_list_empty(&t->marks))
+		return NULL;
+	tgid = mark_tgid(by);
+	cube_list_each (i, &t->marks) {
+		struct mark *m = cube_list_entry(i, struct mark, link);
+
+		if (!mark_alive(m))
+			mark_free(m);
+		else if (m->scope == scope && m->tgid == tgid)
+			return m;
+	}
+	return NULL;
+}
+
+struct cube_obj *cube_mark_scope(struct cube_obj *o)
+{
+	while (o->parent != NULL && o->type != &cube_type_cube)
+		o = o->parent;
+	return o;
+}
+
+int cube_mark_add(struct cube_tree *t, struct cube_obj *scope, const struct cube_caller *by,
+		  struct cube_err *err)
+{
+	struct mark *m = mark_find(t, scope, by);
+
+	if (m != NULL)
+		return 0;
+	m = cube_calloc(1, sizeof(*m));
+	if (m == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	cube_list_init(&m->link);
+	m->tgid = mark_tgid(by);
+	m->pidfd = m->tgid > 0 ? (int)syscall(SYS_pidfd_open, m->tgid, 0) : -1;
+	m->scope = cube_obj_ref(scope);
+	if (m->pidfd < 0) {
+		mark_free(m);
+		return cube_fail(err, -EPERM,
+				 "the process cannot be seen from here: use rmdir instead of rm -r");
+	}
+	cube_list_push(&t->marks, &m->link);
+	t->n_marks++;
+	return 0;
+}
+
+bool cube_mark_has(struct cube_tree *t, const struct cube_node *n, const struct cube_caller *by)
+{
+	if (cube_list_empty(&t->marks))
+		return false;
+	/* The directory that is removed is listed as it is, and so is the root: only what is below is hidden.
+	 */
+	if (n->entry->slot == 0 && (n->obj->parent == NULL || n->obj->type == &cube_type_cube))
+		return false;
+	return mark_find(t, cube_mark_scope(n->obj), by) != NULL;
+}
+
+void cube_mark_end(struct cube_tree *t, struct cube_obj *scope, const struct cube_caller *by)
+{
+	struct mark *m = mark_find(t, scope, by);
+
+	if (m != NULL)
+		mark_free(m);
+}
+
+void cube_mark_drop(struct cube_tree *t, const struct cube_obj *scope)
+{
+	cube_list_each (i, &t->marks) {
+		struct mark *m = cube_list_entry(i, struct mark, link);
+
+		if (scope == NULL || m->scope == scope)
+			mark_free(m);
+	}
+}
+
+/* ---- for the front end, on real files ---- */
+
+bool cube_tree_removes(struct cube_tree *t, const struct cube_caller *by, uint64_t id)
+{
+	const struct cube_obj *owner;
+	bool removes;
+
+	if (atomic_load(&t->n_marks) == 0)
+		return false;
+	cube_domain_enter(t->domain);
+	owner = cube_files_owner(t->files, id);
+	removes = owner != NULL && mark_find(t, owner, by) != NULL;
+	cube_domain_leave(t->domain);
+	return removes;
+}
+
+void cube_tree_uses(struct cube_tree *t, const struct cube_caller *by, uint64_t id)
+{
+	struct cube_obj *owner;
+
+	if (atomic_load(&t->n_marks) == 0)
+		return;
+	cube_domain_enter(t->domain);
+	owner = cube_files_owner(t->files, id);
+	if (owner != NULL)
+		cube_mark_end(t, owner, by);
+	cube_domain_leave(t->domain);
+}

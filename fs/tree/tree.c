@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tree as a whole: made, ended, told what changed. */
+#include "fs/tree/tree.h"
+
+#include <string.h>
+
+#include "backends/base/alloc.h"
+#include "fs/tree/tree_priv.h"
+
+/* ---- news from the domain ----
+ *
+ * Of names that went. That a name is missing is believed by nobody, so one that came needs no telling. */
+
+static void tree_tell(struct cube_tree *t, struct cube_node *parent, const char *name)
+{
+	if (t->watcher.entry != NULL && parent != NULL && !t->silent)
+		t->watcher.entry(t->watcher.ctx, parent->id, name);
+}
+
+static void tree_cube_removed(void *ctx, struct cube_cube *c, const char *name)
+{
+	struct cube_tree *t = ctx;
+	struct cube_obj *o = cube_obj_peek(t, &cube_type_cube, c);
+
+	tree_tell(t, t->root_node, name);
+	if (o == NULL || c->phase != CUBE_REMOVED)
+		return;
+	cube_obj_ref(o);
+	cube_mark_drop(t, o);
+	cube_attach_drop(o);
+	cube_obj_unref(o);
+}
+
+/* @dir is the name of a fixed directory of the sandbox. */
+static void tree_entry_changed(void *ctx, struct cube_cube *c, const char *dir, const char *name)
+{
+	struct cube_tree *t = ctx;
+	struct cube_obj *o = cube_obj_peek(t, &cube_type_cube, c);
+
+	for (unsigned i = 0; o != NULL && i < CUBE_SLOTS; i++) {
+		struct cube_node *n = o->nodes[i];
+
+		if (n == NULL || n->entry->level == NULL || strcmp(n->entry->name, dir) != 0)
+			continue;
+		if (n->entry->level->find == NULL || n->entry->level->find(c, name) == NULL)
+			tree_tell(t, n, name);
+	}
+}
+
+/* ---- from beginning to end ---- */
+
+struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
+{
+	struct cube_tree *t = cube_calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	*t = (struct cube_tree){
+		.domain = o->domain, .files = o->files, .watcher = o->watcher, .next_id = CUBE_TREE_ROOT};
+	cube_list_init(&t->marks);
+	cube_list_init(&t->attached);
+	cube_list_init(&t->handles);
+	t->nodes = cube_imap_new();
+	t->parked = cube_imap_new();
+	t->services = cube_imap_new();
+	if (t->nodes == NULL || t->parked == NULL || t->services == NULL)
+		goto fail;
+	t->root = cube_obj_get(t, &cube_type_root, o->domain);
+	t->root_node = t->root == NULL ? NULL : cube_node_get(t->root, cube_type_root.self);
+	if (t->root_node == NULL)
+		goto fail;
+	o->domain->watcher = (struct cube_domain_watcher){
+		.ctx = t, .cube_removed = tree_cube_removed, .entry_changed = tree_entry_changed};
+	return t;
+fail:
+	cube_tree_free(t);
+	return NULL;
+}
+
+static int tree_one_node(void *ctx, uint64_t id, void *value)
+{
+	(void)id;
+	*(struct cube_node **)ctx = value;
+	return 1;
+}
+
+void cube_tree_free(struct cube_tree *t)
+{
+	struct cube_node *n;
+
+	if (t == NULL)
+		return;
+	cube_domain_enter(t->domain);
+	t->domain->watcher = (struct cube_domain_watcher){0};
+	cube_mark_drop(t, NULL);
+	cube_attach_drop_all(t);
+	cube_list_each (i, &t->handles)
+		cube_handle_free(cube_list_entry(i, struct cube_handle, link));
+	/* What the front end still had: nobody will ask for it again. */
+	while (t->nodes != NULL && (n = NULL, cube_imap_each(t->nodes, tree_one_node, &n) != 0)) {
+		n->refs = 1;
+		n->lookups = 0;
+		cube_node_unref(n);
+	}
+	cube_obj_unref(t->root);
+	cube_domain_leave(t->domain);
+	cube_imap_free(t->nodes);
+	cube_imap_free(t->parked);
+	cube_imap_free(t->services);
+	cube_free(t);
+}
+
+void cube_tree_forget(struct cube_tree *t, uint64_t id, uint64_t n)
+{
+	struct cube_node *node;
+
+	cube_domain_enter(t->domain);
+	node = cube_node_find(t, id);
+	if (node != NULL)
+		cube_node_forget(node, n);
+	cube_domain_leave(t->domain);
+}

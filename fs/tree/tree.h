@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The synthetic tree of interface.md, for the front ends (FUSE, 9P).
+ *
+ * Names, nodes, open handles and requests; what they mean is ctl's matter. A front end translates its
+ * protocol's messages into requests (req.h) and decides nothing. Node ids are never used twice and never have
+ * CUBE_FILES_ID set; those that have it belong to fs/files and never come here. */
+#ifndef CUBEFS_FS_TREE_TREE_H
+#define CUBEFS_FS_TREE_TREE_H
+
+#include "fs/files/files.h"
+#include "fs/tree/req.h"
+
+#define CUBE_TREE_ROOT 1 /* node id of the root; needs no lookup count */
+
+/* News for the front end's caches. Called under the domain lock: must only queue. */
+struct cube_tree_watcher {
+	void *ctx;
+	void (*entry)(void *ctx, uint64_t parent,
+		      const char *name); /* the name came, went, or is another thing now */
+};
+
+struct cube_tree_options {
+	struct cube_domain *domain;
+	struct cube_files_space *files;
+	struct cube_tree_watcher watcher;
+};
+
+/* Before threads are started; takes the domain's watcher. NULL: memory. */
+struct cube_tree *cube_tree_new(const struct cube_tree_options *o);
+/* No request is under way and no loop runs. */
+void cube_tree_free(struct cube_tree *t);
+
+void cube_tree_submit(struct cube_tree *t, struct cube_req *r);
+/* The request with that key is not wanted any more: done comes with -EINTR, unless it was answered. Any
+ * thread; a key that is not there is harmless. */
+void cube_tree_cancel(struct cube_tree *t, uint64_t key);
+/* Is it still parked? *ret_pid: who waits; *ret_lasting: it stands for something that must be stopped for
+ * good reason only (a command, a verb), so a mere wake-up of the caller is none. */
+bool cube_tree_waiting(struct cube_tree *t, uint64_t key, pid_t *ret_pid, bool *ret_lasting);
+/* Ends all that is parked with -EHOSTDOWN, and whatever would park from now on. Commands go on. */
+void cube_tree_shutdown(struct cube_tree *t);
+
+/* Takes back @n lookups of @id. */
+void cube_tree_forget(struct cube_tree *t, uint64_t id, uint64_t n);
+
+/* Is the caller one that removes (interface.md, "rm -r"), so that the directory @id of fs/files looks empty
+ * to it? */
+bool cube_tree_removes(struct cube_tree *t, const struct cube_caller *by, uint64_t id);
+/* The caller opens or makes something below the real directory @id: it is no remover there. */
+void cube_tree_uses(struct cube_tree *t, const struct cube_caller *by, uint64_t id);
+
+#endif

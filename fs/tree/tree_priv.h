@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of fs/tree share: the tree itself, handles, classes of files, waiting. Under the domain
+ * lock. */
+#ifndef CUBEFS_FS_TREE_TREE_PRIV_H
+#define CUBEFS_FS_TREE_TREE_PRIV_H
+
+#include <stdatomic.h>
+
+#include "backends/base/map.h"
+#include "ctl/job.h"
+#include "ctl/session.h"
+#include "ctl/verb.h"
+#include "fs/tree/node.h"
+
+/* Results of a step besides 0, counts and errors. */
+#define CUBE_PARK (-100000) /* it waits: somebody or something will run the step again, or finish */
+#define CUBE_PROC (-100001) /* look at the caller's process first (r->proc), then run the step again */
+#define CUBE_REAL (-100002) /* it is about the real node r->real_id */
+
+#define CUBE_COLLECT_ONE (4u << 20)   /* bytes of a command, a verb line, an environment */
+#define CUBE_RENDER_MAX  (64u << 20)  /* of a text that is read */
+#define CUBE_COLLECT_MAX (256u << 20) /* of all handles together */
+
+struct cube_tree {
+	struct cube_domain *domain;
+	struct cube_files_space *files;
+	struct cube_tree_watcher watcher;
+	struct cube_imap *nodes;    /* id -> struct cube_node */
+	struct cube_imap *parked;   /* key -> struct cube_req */
+	struct cube_imap *services; /* struct cube_service * -> struct cube_obj */
+	struct cube_obj *root;
+	struct cube_node *root_node;
+	struct cube_list marks;    /* mark.c */
+	struct cube_list attached; /* attach.c */
+	struct cube_list handles;
+	uint64_t next_id, next_key;
+	size_t collected; /* bytes in handles that have not run yet */
+	bool silent;      /* what happens now the front end's caches follow by themselves */
+	bool closing;
+};
+
+/* An open file. Freed by RELEASE, after which no request uses it. */
+struct cube_handle {
+	struct cube_list link; /* tree.handles */
+	struct cube_tree *tree;
+	struct cube_node *node; /* referenced */
+	const struct cube_class *class;
+	struct cube_caller by;       /* who opened it */
+	bool reads, writes, appends; /* how it was opened */
+	bool truncated;
+	bool channel; /* reads may wait */
+	/* collecting (collect.h) */
+	struct cube_buf in;
+	pid_t tgid;       /* thread group that opened it; 0: not visible */
+	bool owner_known; /* ... then the lock owner of the first write stands for it */
+	uint64_t owner;
+	bool touched, failed, applied;
+	unsigned closes; /* of the opener's, with nothing to apply */
+	/* what it reads */
+	struct cube_buf text;
+	uint64_t pos;
+	bool busy;                  /* a read is under way outside the lock */
+	bool ended;                 /* a channel that has given its end */
+	bool talks;                 /* it has run a command of its own */
+	struct cube_waitq idle;     /* busy became false; a verb of this handle ended */
+	struct cube_job *job;       /* referenced */
+	struct cube_output *output; /* pinned by a plain reader */
+	struct cube_spool_view view;
+	uint64_t base;  /* ring position at which offset 0 lies */
+	unsigned verbs; /* of this handle, running */
+	/* the newest poll, and what it waits on */
+	struct cube_poller *poller;
+	struct cube_waiter poll_waiter;
+	int arg; /* the entry's */
+};
+
+/* How a file behaves when it is opened. Any of them may be NULL: nothing to check, reads are of h->text,
+ * writes are refused, the rest does nothing. check, read, write and flush may return CUBE_PARK and CUBE_PROC.
+ */
+struct cube_class {
+	bool channel;  /* opened for both it is one: reads may wait, no position */
+	bool collects; /* text for whoever opened it: the opener's thread group must be known */
+	/* Size and time of the last change (wall clock); NULL: of the rendered text. */
+	void (*stat)(struct cube_node *n, uint64_t *size, uint64_t *mtime);
+	int (*check)(struct cube_req *r);                       /* may it be opened with r->flags? */
+	int (*open)(struct cube_req *r, struct cube_handle *h); /* may refuse, must not wait */
+	int (*read)(struct cube_req *r, struct cube_handle *h);
+	int (*write)(struct cube_req *r, struct cube_handle *h);
+	int (*flush)(struct cube_req *r, struct cube_handle *h);
+	void (*release)(struct cube_handle *h);
+	int (*resize)(struct cube_req *r, struct cube_handle *h, uint64_t size);
+	/* The events that hold; *wait is where a change is told. NULL: always ready. */
+	unsigned (*poll)(struct cube_handle *h, unsigned events, struct cube_waitq **wait);
+};
+
+/* entry.arg of cube_class_image */
+enum cube_image { CUBE_IMAGE_ENV, CUBE_IMAGE_CWD, CUBE_IMAGE_USER };
+
+extern const struct cube_class cube_class_text, cube_class_ctl, cube_class_exec, cube_class_exit,
+	cube_class_output, cube_class_ring, cube_class_image, cube_class_command, cube_class_stdin,
+	cube_class_clone;
+
+/* ---- requests (req.c) ---- */
+
+/* Runs r->step and does what it says. */
+void cube_req_run(struct cube_req *r);
+/* Wait for @q and run the step again. Returns CUBE_PARK, or -EHOSTDOWN when the daemon is closing. */
+int cube_req_wait(struct cube_req *r, struct cube_waitq *q);
+/* The same without a queue: somebody keeps the request and will run or finish it. */
+int cube_req_park(struct cube_req *r);
+/* Out of whatever queue, for one that is parked: about to be finished or run. */
+void cube_req_unpark(struct cube_req *r);
+void cube_req_finish(struct cube_req *r, int result);
+/* Run @fn(r) without the lock; it ends in cube_req_run or cube_req_finish under it. Returns CUBE_PARK. */
+int cube_req_unlock(struct cube_req *r, void (*fn)(struct cube_req *r));
+/* The request, when it is parked, is run again after @ms at the latest. Once for each request. */
+void cube_req_timeout(struct cube_req *r, uint64_t ms);
+/* Notes a refusal in the `error` files; @operation as in "write ctl: stop now". */
+void cube_tree_note(struct cube_tree *t, struct cube_obj *o, const struct cube_caller *by,
+		    const char *operation, const struct cube_err *err);
+
+/* ---- operations (one table in req.c) ---- */
+int cube_dir_lookup(struct cube_req *r);
+int cube_dir_mkdir(struct cube_req *r);
+int cube_dir_refuse(struct cube_req *r); /* mknod, create, symlink, link */
+int cube_dir_unlink(struct cube_req *r);
+int cube_dir_rmdir(struct cube_req *r);
+int cube_dir_rename(struct cube_req *r);
+int cube_dir_opendir(struct cube_req *r);
+int cube_dir_readdir(struct cube_req *r);
+int cube_attr_get(struct cube_req *r);
+int cube_attr_set(struct cube_req *r);
+int cube_attr_access(struct cube_req *r);
+int cube_attr_statfs(struct cube_req *r);
+int cube_attr_xattr(struct cube_req *r);
+int cube_attr_readlink(struct cube_req *r);
+int cube_handle_open(struct cube_req *r);
+int cube_handle_read(struct cube_req *r);
+int cube_handle_write(struct cube_req *r);
+int cube_handle_flush(struct cube_req *r);
+int cube_handle_release(struct cube_req *r);
+int cube_handle_lseek(struct cube_req *r);
+int cube_handle_poll(struct cube_req *r);
+void cube_handle_free(struct cube_handle *h);
+
+/* What a read of @text at @offset gives: sets r->out. */
+int cube_handle_give(struct cube_req *r, const struct cube_buf *text, uint64_t offset);
+
+/* ---- collect.c: text that is written in pieces ---- */
+
+/* Adds to h->in: all or nothing. */
+int cube_collect_add(struct cube_req *r, struct cube_handle *h, const char *data, size_t len);
+void cube_collect_drop(struct cube_handle *h);
+/* Is this FLUSH the close of whoever opened it, and does it count? 1 yes, 0 no (a child's; or the writer was
+ * killed: then the text is dropped and noted), CUBE_PROC. */
+int cube_collect_closes(struct cube_req *r, struct cube_handle *h);
+
+/* ---- output.c: the output of a job ---- */
+
+/* The job that the node's `exec` or `exit` is about now; NULL: none. */
+struct cube_job *cube_output_job(const struct cube_node *n);
+/* A channel's read of h->job from h->pos on. */
+int cube_output_follow(struct cube_req *r, struct cube_handle *h);
+bool cube_output_more(const struct cube_job *j, enum cube_stream stream, uint64_t pos);
+extern const struct cube_class cube_class_output;
+
+/* ---- attach.c: the real files of a sandbox ---- */
+
+/* For a request on the node `files`: CUBE_REAL with r->real_id, CUBE_PARK, or an error. */
+int cube_attach_step(struct cube_req *r);
+/* A getattr, which waits for nothing: CUBE_REAL, or 0 (not attached: what the tree knows). */
+int cube_attach_peek(struct cube_req *r);
+void cube_attach_drop(struct cube_obj *o);
+void cube_attach_drop_all(struct cube_tree *t);
+
+/* ---- mark.c: who removes ---- */
+/* What a mark at @o covers: its sandbox, or (the root's object) all of backends/. */
+struct cube_obj *cube_mark_scope(struct cube_obj *o);
+int cube_mark_add(struct cube_tree *t, struct cube_obj *scope, const struct cube_caller *by,
+		  struct cube_err *err);
+/* Does the caller remove, and does @n lie below what it removes? */
+bool cube_mark_has(struct cube_tree *t, const struct cube_node *n, const struct cube_caller *by);
+void cube_mark_end(struct cube_tree *t, struct cube_obj *scope, const struct cube_caller *by);
+void cube_mark_drop(struct cube_tree *t, const struct cube_obj *scope); /* whoever it was; NULL: all */
+
+#endif
