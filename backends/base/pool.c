@@ -14,8 +14,9 @@
 #include <time.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/pool_priv.h"
 
-#define POOL_IDLE_S 10
+#define POOL_IDLE_MS 10000
 
 struct work_list {
 	struct cube_work *first, *last;
@@ -35,7 +36,7 @@ struct cube_pool {
 	pthread_mutex_t lock; /* of all below; never held while a work runs */
 	pthread_cond_t work_came;
 	struct work_list queue;
-	unsigned max, live, idle, queued;
+	unsigned max, live, idle, queued, idle_ms;
 	bool ending;
 	struct pool_slot slots[];
 };
@@ -99,7 +100,12 @@ static bool pool_wait_locked(struct cube_pool *p)
 	if (p->ending)
 		return false;
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += POOL_IDLE_S;
+	until.tv_sec += p->idle_ms / 1000;
+	until.tv_nsec += p->idle_ms % 1000 * 1000000L;
+	if (until.tv_nsec >= 1000000000L) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000L;
+	}
 	p->idle++;
 	r = pthread_cond_timedwait(&p->work_came, &p->lock, &until);
 	p->idle--;
@@ -181,6 +187,11 @@ static int pool_init_sync(struct cube_pool *p)
 
 struct cube_pool *cube_pool_new(unsigned max)
 {
+	return cube_pool_new_idle(max, POOL_IDLE_MS);
+}
+
+struct cube_pool *cube_pool_new_idle(unsigned max, unsigned idle_ms)
+{
 	struct cube_pool *p;
 	bool started;
 
@@ -190,6 +201,7 @@ struct cube_pool *cube_pool_new(unsigned max)
 	if (p == NULL)
 		return NULL;
 	p->max = max;
+	p->idle_ms = idle_ms;
 	for (unsigned i = 0; i < max; i++)
 		p->slots[i].pool = p;
 	if (pool_init_sync(p) != 0) {

@@ -8,7 +8,7 @@ struct cube_pool;
 struct cube_work {
 	void (*run)(struct cube_work *work); /* on a pool thread, no lock held; owns *work from then on */
 	struct cube_work *next;              /* the pool's */
-	const void *key;                     /* works with the same non-NULL key run one after the other, in order */
+	const void *key; /* works with the same non-NULL key run one after the other, in order */
 };
 
 /* At most @max threads, started when needed, ended after 10 idle seconds. NULL: out of memory. */

@@ -2,6 +2,7 @@
 /* The pool and the cancel flag: concurrency, keys, order, the end; thread sanitizer food. */
 #include "tests/unit/base/unit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,7 +14,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/cancel.h"
 #include "backends/base/macros.h"
-#include "backends/base/pool.h"
+#include "backends/base/pool_priv.h"
 
 /* ---- counting ---- */
 
@@ -91,6 +92,37 @@ static void test_as_many_threads_as_needed(void **state)
 	cube_pool_free(p);
 	for (int i = 0; i < 3; i++)
 		(void)pthread_barrier_destroy(&m[i].barrier);
+}
+
+static unsigned threads_of_process(void)
+{
+	unsigned count = 0;
+	DIR *dir = opendir("/proc/self/task");
+
+	while (readdir(dir) != NULL)
+		count++;
+	(void)closedir(dir);
+	return count;
+}
+
+/* Idle threads end, but for one, and their places are used again. */
+static void test_idle_threads_end(void **state)
+{
+	unsigned before = threads_of_process();
+	struct cube_pool *p = cube_pool_new_idle(8, 1);
+	struct meeting m[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		meet(p, &m[i], 8);
+		for (int k = 0; k < 10000 && threads_of_process() != before + 1; k++)
+			(void)usleep(1000);
+		assert_int_equal(threads_of_process(), before + 1);
+	}
+	cube_pool_free(p);
+	for (int i = 0; i < 3; i++)
+		(void)pthread_barrier_destroy(&m[i].barrier);
+	assert_int_equal(threads_of_process(), before);
 }
 
 /* ---- keys ---- */
@@ -336,15 +368,11 @@ static void test_cancel_in_any_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_run),
-		cmocka_unit_test(test_as_many_threads_as_needed),
-		cmocka_unit_test(test_keys_keep_order),
-		cmocka_unit_test(test_busy_key),
-		cmocka_unit_test(test_submit_in_work),
-		cmocka_unit_test(test_new_fails),
-		cmocka_unit_test(test_zero_is_one),
-		cmocka_unit_test(test_cancel),
-		cmocka_unit_test(test_cancel_in_any_order),
+		cmocka_unit_test(test_all_run),          cmocka_unit_test(test_as_many_threads_as_needed),
+		cmocka_unit_test(test_idle_threads_end), cmocka_unit_test(test_keys_keep_order),
+		cmocka_unit_test(test_busy_key),         cmocka_unit_test(test_submit_in_work),
+		cmocka_unit_test(test_new_fails),        cmocka_unit_test(test_zero_is_one),
+		cmocka_unit_test(test_cancel),           cmocka_unit_test(test_cancel_in_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
