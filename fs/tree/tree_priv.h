@@ -31,6 +31,7 @@ struct cube_tree {
 	struct cube_obj *root;
 	struct cube_node *root_node;
 	struct cube_list marks;    /* mark.c */
+	atomic_uint n_marks;       /* of them, for a look without the lock */
 	struct cube_list attached; /* attach.c */
 	struct cube_list handles;
 	uint64_t next_id, next_key;
