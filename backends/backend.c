@@ -186,8 +186,10 @@ int cube_backend_create(struct cube_backend *b, const struct cube_spec *spec, st
 {
 	struct call c = CALL("create", spec->name);
 	cube_auto_str id = NULL;
-	int r = cube_check_spec(b, spec, &c.why);
+	int r = cube_check_mark(spec, &c.why);
 
+	if (r == 0)
+		r = cube_check_spec(b, spec, &c.why);
 	if (r == 0)
 		r = b->ops->create(b, spec, cancel, &id, &c.why);
 	if (r == 0 && !cube_check_id(id)) {

@@ -39,7 +39,7 @@
 #include "backends/link.h"
 
 #define CUBE_BACKEND_ABI 1
-#define CUBE_ID_MAX 64 /* bytes of a sandbox's id at its backend, without NUL: of [A-Za-z0-9._:-] */
+#define CUBE_ID_MAX      64 /* bytes of a sandbox's id at its backend, without NUL: of [A-Za-z0-9._:-] */
 
 /* What an instance can do. Found out in open (and again by status), never by trying. */
 enum cube_cap {
@@ -54,9 +54,9 @@ enum cube_cap {
 	CUBE_CAP_MEMORY = 1u << 8,
 	CUBE_CAP_PIDS = 1u << 9,
 	CUBE_CAP_DISK = 1u << 10,
-	CUBE_CAP_USAGE = 1u << 11,    /* usage */
-	CUBE_CAP_PERSIST = 1u << 12,  /* sandboxes outlive the daemon */
-	CUBE_CAP_USERS = 1u << 13,    /* jobs as another user than the first */
+	CUBE_CAP_USAGE = 1u << 11,   /* usage */
+	CUBE_CAP_PERSIST = 1u << 12, /* sandboxes outlive the daemon */
+	CUBE_CAP_USERS = 1u << 13,   /* jobs as another user than the first */
 };
 #define CUBE_CAP_COUNT 14
 /* "exec", "files", ... of bit number @n; NULL beyond. */
@@ -78,10 +78,10 @@ struct cube_pair {
 /* Limits: 0 is "the backend's default". Explicit ones that it cannot keep are refused before the
  * call (capability) with -EOPNOTSUPP. */
 struct cube_limits {
-	uint64_t memory;    /* bytes */
-	uint64_t disk;      /* bytes */
+	uint64_t memory; /* bytes */
+	uint64_t disk;   /* bytes */
 	uint32_t pids;
-	uint32_t cpus_milli;/* thousandths of a CPU */
+	uint32_t cpus_milli; /* thousandths of a CPU */
 };
 
 struct cube_spec {
@@ -91,26 +91,26 @@ struct cube_spec {
 	struct cube_limits limits;
 	enum cube_net net;
 	bool privileged;
-	const struct cube_pair *env;    /* of every process */
+	const struct cube_pair *env; /* of every process */
 	size_t n_env;
 	const struct cube_pair *labels; /* marked at the backend where it has such */
 	size_t n_labels;
-	const struct cube_pair *extra;  /* keys of this backend (ops->keys); others were refused before */
+	const struct cube_pair *extra; /* keys of this backend (ops->keys); others were refused before */
 	size_t n_extra;
 };
 
 enum cube_state { /* of a sandbox, as the backend sees it */
-	CUBE_IS_GONE,
-	CUBE_IS_RUNNING,
-	CUBE_IS_PAUSED,
-	CUBE_IS_STOPPED,
+		  CUBE_IS_GONE,
+		  CUBE_IS_RUNNING,
+		  CUBE_IS_PAUSED,
+		  CUBE_IS_STOPPED,
 };
 
 struct cube_info {
 	char id[CUBE_ID_MAX + 1];
 	char uid[CUBE_ID_MAX + 1]; /* the mark; empty: not made by cubefs */
 	enum cube_state state;
-	char reason[64];           /* why it does not run: "exited", "oom", "stopped", ...; may be empty */
+	char reason[64]; /* why it does not run: "exited", "oom", "stopped", ...; may be empty */
 };
 
 struct cube_usage { /* UINT64_MAX: not known */
@@ -129,21 +129,23 @@ struct cube_root {
 		int fd;
 		bool read_only;
 	} mounts[CUBE_MOUNTS_MAX];
-	uint64_t generation;     /* changes when the tree behind was replaced: old handles are stale */
-	uint32_t uid_base;       /* what the kernel shows as uid_base + n is n inside ... */
-	uint32_t id_count;       /* ... for n below this; other ids are shown as 65534 */
+	uint64_t generation; /* changes when the tree behind was replaced: old handles are stale */
+	uint32_t uid_base;   /* what the kernel shows as uid_base + n is n inside ... */
+	uint32_t id_count; /* ... for n below this; other ids are shown as 65534. Base 0 with UINT32_MAX: the
+			      ids are the sandbox's own, nothing is translated */
 	uint32_t gid_base;
-	bool swap_owner;         /* an ordinary user's: "that user's ids and the sandbox's root stand for each other" */
+	bool swap_owner; /* an ordinary user's: "that user's ids and the sandbox's root stand for each other"
+			  */
 };
 
 /* What a template looks like. */
 struct cube_template {
 	char name[CUBE_ID_MAX + 1];
-	char state[16];      /* "ready", "importing", "error" */
+	char state[16]; /* "ready", "importing", "error" */
 	char source[256];
 	char fingerprint[72];
-	uint64_t size;       /* bytes; UINT64_MAX not known */
-	char reason[200];    /* runs no: why */
+	uint64_t size;    /* bytes; UINT64_MAX not known */
+	char reason[200]; /* runs no: why */
 };
 
 struct cube_status {
@@ -157,7 +159,7 @@ struct cube_status {
 
 struct cube_conf_section; /* base/conf.h: the backend's section of the configuration; may be NULL */
 
-struct cube_backend_env { /* what the daemon gives each instance; valid as long as the instance */
+struct cube_backend_env {      /* what the daemon gives each instance; valid as long as the instance */
 	const char *name;      /* of the instance: [backend NAME] */
 	const char *state_dir; /* absolute, exists, 0700: the instance's own, below STATE */
 	struct cube_loop *loop;
@@ -182,17 +184,22 @@ struct cube_backend_ops {
 	/* Required. Reads the configuration, finds out capabilities, reports problems; starts no thread. A
 	 * backend that cannot work at all here still opens, with caps 0 and the reasons in its status. */
 	int (*open)(const struct cube_backend_env *env, struct cube_backend **ret, struct cube_err *err);
-	/* Required. No call is under way. Sandboxes stay as they are. */
+	/* Required. No call is under way and no link is open. Called on the loop's thread or while the loop
+	 * does not run, before the loop is freed. Sandboxes stay as they are. */
 	void (*close)(struct cube_backend *b);
 	/* Required. Asks the backend. */
-	int (*status)(struct cube_backend *b, struct cube_cancel *cancel, struct cube_status *ret, struct cube_err *err);
+	int (*status)(struct cube_backend *b, struct cube_cancel *cancel, struct cube_status *ret,
+		      struct cube_err *err);
 	/* Optional; only for who runs `cubefs doctor`: one line each through @say: ok, what, what to do. */
-	void (*doctor)(struct cube_backend *b, void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx);
+	void (*doctor)(struct cube_backend *b,
+		       void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx);
 
-	/* Required. Makes it and starts it; the id is chosen here. On failure nothing is left at the backend. */
+	/* Required. Makes it and starts it; the id is chosen here. On failure nothing is left at the backend.
+	 */
 	int (*create)(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
 		      char **ret_id, struct cube_err *err);
-	/* Required. Ends it with everything that belongs to it, whatever its state; gone already is success. */
+	/* Required. Ends it with everything that belongs to it, whatever its state; gone already is success.
+	 */
 	int (*destroy)(struct cube_backend *b, const char *id, struct cube_err *err);
 	/* Required. -ENOENT: no such sandbox. */
 	int (*inspect)(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err);
@@ -200,21 +207,29 @@ struct cube_backend_ops {
 	int (*list)(struct cube_backend *b, struct cube_cancel *cancel,
 		    void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
 
-	/* CUBE_CAP_STOP. stop: TERM to what runs, KILL after @grace_s. start: again, same files, new processes. */
-	int (*start)(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
-	int (*stop)(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel, struct cube_err *err);
+	/* CUBE_CAP_STOP. stop: TERM to what runs, KILL after @grace_s. start: again, same files, new
+	 * processes. */
+	int (*start)(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		     struct cube_err *err);
+	int (*stop)(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel,
+		    struct cube_err *err);
 
 	/* CUBE_CAP_PAUSE */
-	int (*pause)(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
-	int (*resume)(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+	int (*pause)(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		     struct cube_err *err);
+	int (*resume)(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		      struct cube_err *err);
 
 	/* CUBE_CAP_CPUS, _MEMORY, _PIDS: change limits of a running or stopped one; 0 leaves one as it is. */
-	int (*limit)(struct cube_backend *b, const char *id, const struct cube_limits *limits, struct cube_err *err);
+	int (*limit)(struct cube_backend *b, const char *id, const struct cube_limits *limits,
+		     struct cube_err *err);
 
-	/* CUBE_CAP_EXEC. A new link to a running sandbox; may block until its agent answers or @cancel fires.
+	/* CUBE_CAP_EXEC. A new link to a running sandbox (else -EHOSTDOWN); may block until its agent answers
+	 * or
+	 * @cancel fires. An earlier link to the same sandbox may go `down` for it.
 	 * Handler calls begin when the caller calls nothing more than this: `up` is the first. */
-	int (*link)(struct cube_backend *b, const char *id, const struct cube_link_handler *handler, void *ctx,
-		    struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
+	int (*link)(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
+		    void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
 
 	/* CUBE_CAP_FILES. Works in every state that has files. */
 	int (*root)(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
@@ -223,18 +238,20 @@ struct cube_backend_ops {
 	int (*usage)(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 
 	/* CUBE_CAP_TEMPLATES. import is resumable and idempotent; progress as text lines through @log. */
-	int (*template_list)(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t), void *ctx, struct cube_err *err);
+	int (*template_list)(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
+			     void *ctx, struct cube_err *err);
 	int (*template_import)(struct cube_backend *b, const char *name, const char *source, int source_fd,
 			       void (*log)(void *ctx, const char *line), void *ctx,
 			       struct cube_cancel *cancel, struct cube_err *err);
-	int (*template_remove)(struct cube_backend *b, const char *name, struct cube_err *err); /* -EBUSY: in use */
+	int (*template_remove)(struct cube_backend *b, const char *name,
+			       struct cube_err *err); /* -EBUSY: in use */
 };
 
 struct cube_backend {
 	const struct cube_backend_ops *ops;
-	const char *name;  /* env->name */
-	uint32_t caps;     /* a subset of ops->caps; constant after open */
-	enum cube_par par; /* ops->par or stricter */
+	const char *name;                  /* env->name */
+	uint32_t caps;                     /* a subset of ops->caps; constant after open */
+	enum cube_par par;                 /* ops->par or stricter */
 	char missing[CUBE_CAP_COUNT][160]; /* for each bit of ops->caps that is not in caps: why */
 };
 
@@ -256,23 +273,30 @@ int cube_backend_check_spec(const struct cube_backend *b, const struct cube_spec
  * NULL for full concurrency, the instance, or @per_cube. */
 const void *cube_backend_queue_key(const struct cube_backend *b, const void *per_cube);
 
-int cube_backend_status(struct cube_backend *b, struct cube_cancel *cancel, struct cube_status *ret, struct cube_err *err);
+int cube_backend_status(struct cube_backend *b, struct cube_cancel *cancel, struct cube_status *ret,
+			struct cube_err *err);
 int cube_backend_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
 			char **ret_id, struct cube_err *err);
 int cube_backend_destroy(struct cube_backend *b, const char *id, struct cube_err *err);
 int cube_backend_inspect(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err);
 int cube_backend_list(struct cube_backend *b, struct cube_cancel *cancel,
 		      void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
-int cube_backend_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
-int cube_backend_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel, struct cube_err *err);
-int cube_backend_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
-int cube_backend_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
-int cube_backend_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits, struct cube_err *err);
-int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler, void *ctx,
-		      struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
+int cube_backend_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		       struct cube_err *err);
+int cube_backend_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel,
+		      struct cube_err *err);
+int cube_backend_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		       struct cube_err *err);
+int cube_backend_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+			struct cube_err *err);
+int cube_backend_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits,
+		       struct cube_err *err);
+int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
+		      void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
 int cube_backend_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
 int cube_backend_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
-int cube_backend_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t), void *ctx, struct cube_err *err);
+int cube_backend_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
+			       void *ctx, struct cube_err *err);
 /* @source as written in the verb; @source_fd an open descriptor where it is a path of this machine, opened
  * with the writer's rights (else -1). */
 int cube_backend_template_import(struct cube_backend *b, const char *name, const char *source, int source_fd,

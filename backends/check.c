@@ -109,19 +109,22 @@ static bool env_ok(const struct cube_pair *p)
 	return p->key != NULL && p->value != NULL && cube_name_env_ok(p->key, strlen(p->key));
 }
 
-static int check_form(const struct cube_spec *spec, struct cube_err *err)
+int cube_check_mark(const struct cube_spec *spec, struct cube_err *err)
 {
 	if (!uid_ok(spec->uid))
 		return cube_fail(err, -EINVAL, "create: the mark is not 16 hexadecimal digits");
 	if (spec->name == NULL || !cube_name_ok(spec->name))
 		return cube_fail(err, -EINVAL, "create: the name is no sandbox name");
+	return 0;
+}
+
+static int check_form(const struct cube_spec *spec, struct cube_err *err)
+{
 	if (spec->template != NULL && !cube_name_template_ok(spec->template))
-		return cube_fail(err, -EINVAL, "create %s: '%s' is no template name", spec->name,
-				 spec->template);
+		return cube_fail(err, -EINVAL, "'%s' is no template name", spec->template);
 	for (size_t i = 0; i < spec->n_env; i++) {
 		if (!env_ok(&spec->env[i]))
-			return cube_fail(err, -EINVAL,
-					 "create %s: '%s' is no name of an environment variable", spec->name,
+			return cube_fail(err, -EINVAL, "'%s' is no name of an environment variable",
 					 spec->env[i].key != NULL ? spec->env[i].key : "");
 	}
 	return 0;

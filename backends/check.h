@@ -15,8 +15,10 @@ int cube_check_ops(const struct cube_backend_ops *ops, struct cube_err *err);
 /* 1 to CUBE_ID_MAX bytes of [A-Za-z0-9._:-], not starting with '.': fit to be a directory entry. */
 bool cube_check_id(const char *id);
 
-/* The parts of a spec that are malformed whatever the backend (uid, names, NULs are the caller's
- * mistakes and -EINVAL all the same), then limits, network and extra keys against @b. */
+/* What create needs whatever the backend: our mark and a name; -EINVAL. */
+int cube_check_mark(const struct cube_spec *spec, struct cube_err *err);
+
+/* Words that are malformed whatever the backend (-EINVAL), then limits, network and extra keys against @b. */
 int cube_check_spec(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err);
 
 /* A capability for each limit that is not 0; -EOPNOTSUPP. */
