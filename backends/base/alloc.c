@@ -46,7 +46,8 @@ void *cube_calloc(size_t count, size_t size)
 
 	if (count == 0 || size == 0)
 		count = size = 1;
-	if (__builtin_mul_overflow(count, size, &bytes)) /* the library checks too; its sanitized form aborts */
+	if (__builtin_mul_overflow(count, size,
+				   &bytes)) /* the library checks too; its sanitized form aborts */
 		return NULL;
 	return alloc_must_fail() ? NULL : calloc(count, size);
 }

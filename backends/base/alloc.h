@@ -7,7 +7,8 @@
 
 #include "backends/base/macros.h"
 
-/* Each returns NULL when memory is out (or the test hook says so); release with cube_free. */
+/* Each returns NULL when memory is out (or the test hook says so); release with cube_free. 0 bytes is a
+ * block, too. */
 void *cube_malloc(size_t size) __attribute__((malloc, warn_unused_result));
 void *cube_calloc(size_t count, size_t size) __attribute__((malloc, warn_unused_result));
 void *cube_realloc(void *p, size_t size) __attribute__((warn_unused_result));

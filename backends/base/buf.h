@@ -15,7 +15,7 @@ struct cube_buf {
 	int error;  /* first failure (-EMSGSIZE, -ENOMEM): sticky, so callers may check once at the end */
 };
 
-#define CUBE_BUF(limit) ((struct cube_buf){ .max = (limit) })
+#define CUBE_BUF(limit) ((struct cube_buf){.max = (limit)})
 
 /* An empty buffer that will hold @max bytes at most. Allocates nothing. */
 void cube_buf_init(struct cube_buf *b, size_t max);
@@ -29,10 +29,9 @@ int cube_buf_add(struct cube_buf *b, const void *data, size_t len);
 int cube_buf_adds(struct cube_buf *b, const char *s);
 int cube_buf_addc(struct cube_buf *b, char c);
 int cube_buf_printf(struct cube_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int cube_buf_vprintf(struct cube_buf *b, const char *fmt, va_list ap)
-	__attribute__((format(printf, 2, 0)));
+int cube_buf_vprintf(struct cube_buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
-/* Room for @len more bytes; returns where they go (caller adds to b->len), NULL on error. */
+/* Room for @len more bytes and a NUL; returns where they go (caller adds to b->len), NULL on error. */
 char *cube_buf_reserve(struct cube_buf *b, size_t len);
 
 /* Drops the first @len bytes. */
@@ -41,10 +40,12 @@ void cube_buf_drop(struct cube_buf *b, size_t len);
 /* The content as a string ("" when empty); valid until the next change. */
 const char *cube_buf_str(const struct cube_buf *b);
 
-/* Hands the memory over (never NULL unless out of memory); the buffer is empty afterwards. */
+/* Hands the memory over (NULL only when out of memory); the buffer is empty afterwards, its error cleared.
+ * @ret_len may be NULL. */
 char *cube_buf_steal(struct cube_buf *b, size_t *ret_len);
 
-/* Adds @len bytes of @data, printable UTF-8 as it is, all else (and backslash if @esc_backslash) as \xHH. */
+/* Adds @len bytes of @data, printable UTF-8 as it is, each byte of all else (and backslash if @esc_backslash)
+ * as \xHH. Control characters, line separators and direction overrides are not printable. */
 int cube_buf_add_escaped(struct cube_buf *b, const void *data, size_t len, bool esc_backslash);
 
 #endif

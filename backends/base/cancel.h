@@ -12,7 +12,7 @@ struct cube_cancel *cube_cancel_new(void); /* one reference; NULL when out of me
 struct cube_cancel *cube_cancel_ref(struct cube_cancel *c);
 void cube_cancel_unref(struct cube_cancel *c); /* NULL is harmless */
 
-/* Raise it. Any thread, any number of times, async-signal-safe. */
+/* Raise it. Any thread, any number of times, async-signal-safe, keeps errno. NULL is harmless. */
 void cube_cancel_fire(struct cube_cancel *c);
 
 /* NULL never fires. */

@@ -17,7 +17,8 @@ struct cube_conf_section;
  * A line is `[section]`, `key = value` (or `key: value`), or a comment, which starts with '#' or ';'. Blanks
  * round names and values do not count, nor does indentation: no value goes on in the next line. A ';' after
  * a blank starts a comment in any line. A line has 8 KiB at most (less where the library was built so). */
-int cube_conf_parse(const char *text, size_t len, const char *what, struct cube_conf **ret, struct cube_err *err);
+int cube_conf_parse(const char *text, size_t len, const char *what, struct cube_conf **ret,
+		    struct cube_err *err);
 void cube_conf_free(struct cube_conf *c); /* NULL is harmless */
 
 /* The section of that name ("" for what stands before the first), or NULL. */

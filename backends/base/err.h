@@ -12,20 +12,19 @@
 
 struct cube_err {
 	int code;                 /* negative errno; 0 when unset */
-	char text[CUBE_ERR_TEXT]; /* one line, printable (control bytes become \xHH), no newline */
+	char text[CUBE_ERR_TEXT]; /* one line, printable (what is not becomes \xHH), cut between characters */
 };
 
-/* Record a failure and hand back @code (negative). @err may be NULL. Never allocates. */
-int cube_fail(struct cube_err *err, int code, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+/* Record a failure and hand back @code (negative). @err may be NULL, and its text an argument. Never
+ * allocates. */
+int cube_fail(struct cube_err *err, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Put context in front of a failure that came from below ("context: reason"); returns err->code,
  * or -EIO where @err is NULL. */
 int cube_fail_in(struct cube_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* As cube_fail, with ": " and the text of the current errno behind; returns -errno. */
-int cube_fail_errno(struct cube_err *err, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+int cube_fail_errno(struct cube_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Name of an errno, positive or negative ("ENOENT"); "E?" for one that is not known. */
 const char *cube_errno_name(int code);

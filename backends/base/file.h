@@ -13,10 +13,10 @@
 /* Adds the content of @name below @dirfd to @out, up to its ceiling (-EMSGSIZE above). Links are followed. */
 int cube_file_read(int dirfd, const char *name, struct cube_buf *out);
 
-/* Replaces @name (an entry of @dirfd, no '/') in one step: temporary file, fsync, rename, fsync of the directory. A
- * crash at any instruction leaves the old content or the new one, and perhaps a file `.NAME.new.NUMBER` that nobody
- * reads. @mode is exact, whatever the umask. @dirfd may be O_PATH. A failure of the last step (the directory's
- * fsync) is reported although the new content is visible already. */
+/* Replaces @name (an entry of @dirfd, no '/') in one step: temporary file, fsync, rename, fsync of the
+ * directory. A crash at any instruction leaves the old content or the new one, and perhaps a file
+ * `.NAME.new.NUMBER` that nobody reads. @mode is exact, whatever the umask. @dirfd may be O_PATH. A failure
+ * of the last step (the directory's fsync) is reported although the new content is visible already. */
 int cube_file_replace(int dirfd, const char *name, const void *data, size_t len, mode_t mode);
 
 /* All of it, or a negative errno; goes on after EINTR and short writes. */
@@ -25,22 +25,22 @@ int cube_file_write_all(int fd, const void *data, size_t len);
 /* mkdir where it may exist already (then its mode stays; a new one's is @mode less the umask), then an
  * O_PATH|O_DIRECTORY descriptor of it, never through a link (-ENOTDIR). @ret_fd may be NULL. */
 int cube_file_mkdir(int dirfd, const char *name, mode_t mode, int *ret_fd);
-/* The same for each part of an absolute path; parents are made 0755, the last one @mode. Parents that exist may be
- * links (/var/run is one), the last part may not. */
+/* The same for each part of an absolute path; parents are made 0755, the last one @mode. Parents that exist
+ * may be links (/var/run is one), the last part may not. */
 int cube_file_mkdir_path(const char *path, mode_t mode);
 
-/* Removes @name and all below it, of any depth, whatever the modes. Follows no link, and leaves alone whatever is
- * mounted on @name or below it (-EXDEV). Goes on after a failure and returns the first one. Not there is
- * success. */
+/* Removes @name and all below it, of any depth, whatever the modes. Follows no link, and leaves alone
+ * whatever is mounted on @name or below it (-EXDEV). Goes on after a failure and returns the first one. Not
+ * there is success. */
 int cube_file_remove_tree(int dirfd, const char *name);
 
 #define CUBE_FDS_MAX 253 /* descriptors of one message: the kernel's SCM_MAX_FD */
 
-/* Sends 1 or more bytes and with them @nfds descriptors (copies: the caller's stay open), which arrive with the first
- * byte. Bytes sent, or -errno; no SIGPIPE. */
+/* Sends 1 or more bytes and with them @nfds descriptors (copies: the caller's stay open), which arrive with
+ * the first byte. Bytes sent, or -errno; no SIGPIPE. */
 ssize_t cube_fd_send(int sock, const void *data, size_t len, const int *fds, unsigned nfds);
-/* Takes bytes (0: the other end closed) and *ret_n descriptors (0: none came), which are the caller's to close and
- * have close-on-exec set. More than @max came: all are closed, -EMSGSIZE. */
+/* Takes bytes (0: the other end closed) and *ret_n descriptors (0: none came), which are the caller's to
+ * close and have close-on-exec set. More than @max came: all are closed, -EMSGSIZE. */
 ssize_t cube_fd_recv(int sock, void *data, size_t len, int *fds, unsigned max, unsigned *ret_n);
 
 #endif

@@ -11,7 +11,10 @@ struct cube_list {
 	struct cube_list *next, *prev;
 };
 
-#define CUBE_LIST_INIT(name) { &(name), &(name) }
+#define CUBE_LIST_INIT(name)                                                                                 \
+	{                                                                                                    \
+		&(name), &(name)                                                                             \
+	}
 
 static inline void cube_list_init(struct cube_list *l)
 {
@@ -54,8 +57,10 @@ static inline struct cube_list *cube_list_pop(struct cube_list *head)
 #define cube_list_entry(p, type, member) cube_container_of(p, type, member)
 
 /* for (struct cube_list *i = ...): safe when the body removes @it itself, and only that one. */
-#define cube_list_each(it, head)                                                                   \
-	for (struct cube_list *it = (head)->next, *it##_next = it->next; it != (head);             \
+/* NOLINTBEGIN(bugprone-macro-parentheses): @it is a name to declare */
+#define cube_list_each(it, head)                                                                             \
+	for (struct cube_list *it = (head)->next, *it##_next = it->next; it != (head);                       \
 	     it = it##_next, it##_next = it->next)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #endif

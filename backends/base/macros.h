@@ -16,11 +16,11 @@
 #define cube_auto(fn) __attribute__((cleanup(fn), unused))
 
 /* Give a pointer away: the old value, leaving NULL behind for the cleanup attached to it. */
-#define cube_steal(p)                                                                              \
-	(__extension__({                                                                           \
-		__typeof__(p) cube_old_ = (p);                                                     \
-		(p) = NULL;                                                                        \
-		cube_old_;                                                                         \
+#define cube_steal(p)                                                                                        \
+	(__extension__({                                                                                     \
+		__typeof__(p) cube_old_ = (p);                                                               \
+		(p) = NULL;                                                                                  \
+		cube_old_;                                                                                   \
 	}))
 
 /* The same for a descriptor: leaves -1 behind. */
@@ -38,6 +38,6 @@ void cube_close_auto(int *fd);
 #define cube_auto_fd cube_auto(cube_close_auto) int
 
 #define CUBE_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#define CUBE_MUST_CHECK __attribute__((warn_unused_result))
+#define CUBE_MUST_CHECK        __attribute__((warn_unused_result))
 
 #endif

@@ -12,10 +12,10 @@ struct cube_imap; /* uint64_t keys */
 /* NULL when out of memory. free(NULL) is harmless; values belong to the caller throughout. */
 struct cube_map *cube_map_new(void);
 void cube_map_free(struct cube_map *m);
-/* 0, -EEXIST (nothing changed) or -ENOMEM. @value must not be NULL. */
+/* 0, or with nothing changed: -EEXIST, -ENOMEM, -EINVAL (@value must not be NULL). */
 int cube_map_put(struct cube_map *m, const char *key, void *value);
-void *cube_map_get(const struct cube_map *m, const char *key);  /* NULL: not there */
-void *cube_map_take(struct cube_map *m, const char *key);       /* removes; NULL: was not there */
+void *cube_map_get(const struct cube_map *m, const char *key); /* NULL: not there */
+void *cube_map_take(struct cube_map *m, const char *key);      /* removes; NULL: was not there */
 size_t cube_map_count(const struct cube_map *m);
 
 struct cube_imap *cube_imap_new(void);

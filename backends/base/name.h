@@ -5,12 +5,12 @@
 
 #include <stdbool.h>
 
-#define CUBE_NAME_MAX 64   /* bytes of a sandbox, template or backend name */
+#define CUBE_NAME_MAX  64  /* bytes of a sandbox, template or backend name */
 #define CUBE_ENTRY_MAX 200 /* bytes of a checkpoint, job or session name */
 
 /* 1 to 64 bytes of A-Z a-z 0-9 . _ -, no leading '.' or '-'. Reserved words are the caller's matter. */
 bool cube_name_ok(const char *s);
-/* A template's: the same and ':' inside ("ds:v1"). */
+/* A template's: the same and ':' inside ("ds:v1"), neither first nor last. */
 bool cube_name_template_ok(const char *s);
 /* 1 to 200 bytes of anything but '/', not "." or "..". */
 bool cube_name_entry_ok(const char *s);

@@ -53,7 +53,7 @@ struct spawn_child {
 
 static const char *spawn_path(void)
 {
-	const char *path = getenv("PATH"); /* nobody here calls setenv */
+	const char *path = getenv("PATH"); /* NOLINT(concurrency-mt-unsafe): nobody here calls setenv */
 
 	return path != NULL && *path != '\0' ? path : SPAWN_PATH;
 }
@@ -127,36 +127,44 @@ static _Noreturn void child_main(struct spawn_child *c)
 	if (r < 0)
 		child_fail(c, STAGE_FDS, r);
 	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &none, NULL);
 	(void)execve(c->program, c->argv, c->env);
 	child_fail(c, STAGE_EXEC, -errno);
 }
 
 /* ---- in the parent ---- */
 
-/* The program's path in *@ret: a copy of argv[0] where it has a '/', else the first one found in PATH. */
-static int spawn_find(const char *name, char **ret, struct cube_err *err)
+/* The first such program in PATH. NULL: none, or no memory (*ret_error). */
+static char *spawn_search(const char *name, int *ret_error)
 {
-	const char *path = spawn_path();
-
-	if (strchr(name, '/') != NULL) {
-		*ret = cube_strdup(name);
-		return *ret != NULL ? 0 : cube_fail(err, -ENOMEM, "%s: out of memory", name);
-	}
-	while (*path != '\0') {
+	*ret_error = -ENOENT;
+	for (const char *path = spawn_path(); *path != '\0';) {
 		size_t len = strcspn(path, ":");
 		cube_auto_str found = cube_asprintf("%.*s/%s", (int)len, path, name);
 
-		if (found == NULL)
-			return cube_fail(err, -ENOMEM, "%s: out of memory", name);
-		if (*path == '/' &&
-		    access(found, X_OK) == 0) { /* a relative part would depend on where we are */
-			*ret = cube_steal(found);
-			return 0;
+		if (found == NULL) {
+			*ret_error = -ENOMEM;
+			return NULL;
 		}
+		if (*path == '/' &&
+		    access(found, X_OK) == 0) /* a relative part would depend on where we are */
+			return cube_steal(found);
 		path += len + (path[len] == ':');
 	}
-	return cube_fail(err, -ENOENT, "%s: no such program in PATH", name);
+	return NULL;
+}
+
+/* The program's path: argv[0] where it has a '/', else one of PATH. NULL with the reason in *ret_error. */
+static char *spawn_find(const char *name, int *ret_error, struct cube_err *err)
+{
+	bool search = strchr(name, '/') == NULL;
+	int error = -ENOMEM;
+	char *found = search ? spawn_search(name, &error) : cube_strdup(name);
+
+	if (found == NULL)
+		*ret_error = cube_fail(err, error, "%s: %s", name,
+				       error == -ENOENT ? "no such program in PATH" : "out of memory");
+	return found;
 }
 
 /* exec's declaration lacks a const that it keeps. */
@@ -214,14 +222,14 @@ static int spawn_await_exec(int report_fd, pid_t pid, const char *name, struct c
 static int spawn_child(const struct cube_spawn *s, int *fds, unsigned nfds, pid_t *ret_pid,
 		       struct cube_err *err)
 {
-	cube_auto_str program = NULL;
+	int report[2], r = 0;
+	cube_auto_str program = spawn_find(s->argv[0], &r, err);
 	cube_auto_str path_env = NULL;
 	const char *minimal[] = {NULL, "LC_ALL=C", NULL};
 	struct spawn_child c = {.s = s, .argv = spawn_words(s->argv), .fds = fds, .nfds = nfds};
-	int report[2], r = spawn_find(s->argv[0], &program, err);
 	pid_t pid;
 
-	if (r < 0)
+	if (program == NULL)
 		return r;
 	path_env = cube_asprintf("PATH=%s", spawn_path());
 	if (path_env == NULL)

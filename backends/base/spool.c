@@ -74,8 +74,8 @@ static uint64_t record_place(const struct spool_record *r, enum cube_stream by)
 static int order_search(int fd, enum cube_stream by, uint64_t at, uint64_t *ret_index,
 			struct spool_record *ret)
 {
-	uint64_t low = 0, high; /* the record at low is at or before @at, the one at high is not */
-	struct spool_record r;
+	uint64_t low = 0, high = 0; /* the record at low is at or before @at, the one at high is not */
+	struct spool_record r = {.start = 0};
 	int n = order_count(fd, &high);
 
 	if (n < 0)
@@ -124,9 +124,9 @@ static uint64_t stream_total(const struct cube_spool_view *v, enum cube_stream s
 /* How many bytes of @stream there are in the first @at bytes of the output. */
 static int stream_rank(const struct cube_spool_view *v, enum cube_stream stream, uint64_t at, uint64_t *ret)
 {
-	uint64_t total = stream_total(v, stream), rank, index;
+	uint64_t total = stream_total(v, stream), rank, index = 0;
 	bool err = stream == CUBE_STREAM_STDERR;
-	struct spool_record r;
+	struct spool_record r = {.start = 0};
 	int e;
 
 	if (view_whole(v, stream) || total == 0) {
@@ -243,14 +243,11 @@ static int walk_copy(struct spool_walk *w, char *data, size_t len, uint64_t at)
 static ssize_t stream_read_runs(const struct cube_spool_view *v, bool err, char *data, size_t len,
 				uint64_t pos)
 {
-	struct spool_walk w;
-	uint64_t index;
+	struct spool_walk w = {.v = v, .err = err};
+	uint64_t index = 0;
 	size_t done = 0;
 	int r;
 
-	w.v = v;
-	w.err = err;
-	w.window_at = w.window_len = 0;
 	/* The last record at or before: runs of the other stream stand at the same place as the run behind
 	 * them. */
 	r = order_search(v->order_fd, err ? CUBE_STREAM_STDERR : CUBE_STREAM_STDOUT, pos, &index,
