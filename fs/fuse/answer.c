@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tree answers, in the kernel's words. */
+#include <errno.h>
+
+#include "backends/base/alloc.h"
+#include "fs/fuse/priv.h"
+#include "fs/fuse/raw.h"
+
+/* A name that was looked up by a request that had to wait may be old news by now. */
+static struct fuse_entry_param answer_entry(const struct cube_tree_entry *e, bool waited)
+{
+	return (struct fuse_entry_param){.ino = e->id,
+					 .attr = e->st,
+					 .entry_timeout = waited ? 0 : e->entry_timeout,
+					 .attr_timeout = waited ? 0 : e->attr_timeout};
+}
+
+static void answer_name(struct cube_fuse_call *c)
+{
+	struct fuse_entry_param e = answer_entry(&c->r.entry, c->r.was_parked);
+
+	if (fuse_reply_entry(c->a.req, &e) == -ENOENT)
+		cube_tree_forget(c->a.f->tree, e.ino,
+				 1); /* the caller is gone, nobody will forget it for us */
+}
+
+static void answer_attr(struct cube_fuse_call *c)
+{
+	(void)fuse_reply_attr(c->a.req, &c->r.entry.st, c->r.entry.attr_timeout);
+}
+
+static void answer_nothing(struct cube_fuse_call *c)
+{
+	(void)fuse_reply_err(c->a.req, 0);
+}
+
+static void answer_link(struct cube_fuse_call *c)
+{
+	(void)fuse_reply_buf(c->a.req, c->r.out, c->r.out_len);
+}
+
+static void answer_statfs(struct cube_fuse_call *c)
+{
+	(void)fuse_reply_statfs(c->a.req, &c->r.vfs);
+}
+
+/* A list of extended attributes: there are none. */
+static void answer_xattr(struct cube_fuse_call *c)
+{
+	(void)fuse_reply_xattr(c->a.req, 0);
+}
+
+int cube_fuse_reply_open(fuse_req_t req, uint64_t fh, uint32_t flags)
+{
+	struct cube_fuse_open_out out = {.fh = fh, .open_flags = flags};
+
+	return fuse_reply_buf(req, (const char *)&out, sizeof(out));
+}
+
+static void answer_released(struct cube_req *r, int result)
+{
+	(void)result;
+	cube_req_fini(r);
+	cube_free(r);
+}
+
+/* The caller went while its open was answered: no RELEASE will come. */
+static void answer_give_up(struct cube_fuse *f, struct cube_handle *h)
+{
+	struct cube_req *r = cube_calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return; /* it is freed with the tree */
+	r->op = CUBE_REQ_RELEASE;
+	r->handle = h;
+	r->done = answer_released;
+	cube_tree_submit(f->tree, r);
+}
+
+static void answer_open(struct cube_fuse_call *c)
+{
+	uint32_t flags = c->r.constant ? CUBE_FOPEN_KEEP_CACHE : CUBE_FOPEN_DIRECT_IO;
+
+	if (c->r.stream)
+		flags |= CUBE_FOPEN_STREAM;
+	if (cube_fuse_reply_open(c->a.req, (uintptr_t)c->r.opened, flags) == -ENOENT)
+		answer_give_up(c->a.f, c->r.opened);
+}
+
+static void answer_read(struct cube_fuse_call *c)
+{
+	(void)fuse_reply_buf(c->a.req, c->r.out, c->r.out_len);
+}
+
+static void answer_write(struct cube_fuse_call *c)
+{
+	(void)fuse_reply_write(c->a.req, (size_t)c->r.result);
+}
+
+static void answer_lseek(struct cube_fuse_call *c)
+{
+	(void)fuse_reply_lseek(c->a.req, (off_t)c->r.offset);
+}
+
+static void answer_poll(struct cube_fuse_call *c)
+{
+	(void)fuse_reply_poll(c->a.req, (unsigned)c->r.result);
+}
+
+static void answer_opendir(struct cube_fuse_call *c)
+{
+	(void)cube_fuse_dir_open(c->a.req, NULL, 0);
+}
+
+static void answer_listing(struct cube_fuse_call *c)
+{
+	(void)fuse_reply_buf(c->a.req, c->buf, c->len);
+}
+
+static void (*const answer_ops[CUBE_REQ_COUNT])(struct cube_fuse_call *) = {
+	[CUBE_REQ_LOOKUP] = answer_name,     [CUBE_REQ_GETATTR] = answer_attr,
+	[CUBE_REQ_SETATTR] = answer_attr,    [CUBE_REQ_READLINK] = answer_link,
+	[CUBE_REQ_MKNOD] = answer_name,      [CUBE_REQ_MKDIR] = answer_name,
+	[CUBE_REQ_SYMLINK] = answer_name,    [CUBE_REQ_LINK] = answer_name,
+	[CUBE_REQ_UNLINK] = answer_nothing,  [CUBE_REQ_RMDIR] = answer_nothing,
+	[CUBE_REQ_RENAME] = answer_nothing,  [CUBE_REQ_CREATE] = answer_name,
+	[CUBE_REQ_ACCESS] = answer_nothing,  [CUBE_REQ_STATFS] = answer_statfs,
+	[CUBE_REQ_XATTR] = answer_xattr,     [CUBE_REQ_OPEN] = answer_open,
+	[CUBE_REQ_READ] = answer_read,       [CUBE_REQ_WRITE] = answer_write,
+	[CUBE_REQ_FLUSH] = answer_nothing,   [CUBE_REQ_RELEASE] = answer_nothing,
+	[CUBE_REQ_LSEEK] = answer_lseek,     [CUBE_REQ_POLL] = answer_poll,
+	[CUBE_REQ_OPENDIR] = answer_opendir, [CUBE_REQ_READDIR] = answer_listing,
+};
+
+void cube_fuse_answer(struct cube_fuse_call *c, int result)
+{
+	if (result < 0)
+		(void)fuse_reply_err(c->a.req, -result);
+	else
+		answer_ops[c->r.op](c);
+}
+
+int cube_fuse_list_entry(struct cube_req *r, const char *name, const struct cube_tree_entry *e, uint64_t next)
+{
+	struct cube_fuse_call *c = cube_container_of(r, struct cube_fuse_call, r);
+	struct fuse_entry_param p = answer_entry(e, false);
+	size_t room = c->a.size - c->len, need;
+
+	if (r->plus)
+		need = fuse_add_direntry_plus(c->a.req, c->buf + c->len, room, name, &p, (off_t)next);
+	else
+		need = fuse_add_direntry(c->a.req, c->buf + c->len, room, name, &e->st, (off_t)next);
+	if (need > room)
+		return 1;
+	c->len += need;
+	return 0;
+}

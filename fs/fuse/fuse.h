@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The FUSE front end: the tree as a file system of this machine. */
+#ifndef CUBEFS_FS_FUSE_FUSE_H
+#define CUBEFS_FS_FUSE_FUSE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "backends/base/err.h"
+#include "backends/base/loop.h"
+#include "fs/tree/tree.h"
+
+struct cube_fuse;
+
+struct cube_fuse_options {
+	struct cube_loop *loop;
+	struct cube_files_space *files;
+	int fd;                   /* /dev/fuse, mounted; stays the caller's */
+	uid_t uid;                /* who mounted */
+	bool debug;               /* libfuse's trace of requests */
+	void (*ready)(void *ctx); /* the kernel and we agree: the mount can be used. On a worker thread */
+	void *ctx;
+};
+
+/* Starts no thread. What the tree has to tell goes to cube_fuse_watcher. */
+int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, struct cube_err *err);
+struct cube_tree_watcher cube_fuse_watcher(struct cube_fuse *f);
+
+/* Serves @tree, on threads of its own and the caller's, until the file system is unmounted (0) or the
+ * connection breaks. The loop must be running on another thread. */
+int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree);
+/* After run returned and the loop ended. */
+void cube_fuse_free(struct cube_fuse *f);
+
+#endif

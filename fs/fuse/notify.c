@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Telling the kernel that a name went. On a thread of its own, holding nothing: the kernel may need an answer
+ * of ours before it takes the news. */
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "backends/base/alloc.h"
+#include "fs/fuse/priv.h"
+
+struct news {
+	struct cube_list link;
+	uint64_t parent;
+	char name[];
+};
+
+struct cube_fuse_notify {
+	struct cube_fuse *f;
+	pthread_mutex_t lock;
+	pthread_cond_t some;
+	struct cube_list queue;
+	pthread_t thread;
+	bool started, stop;
+};
+
+/* The same news twice is once too often. */
+static bool notify_has(const struct cube_fuse_notify *n, uint64_t parent, const char *name)
+{
+	cube_list_each (i, &n->queue) {
+		const struct news *old = cube_list_entry(i, struct news, link);
+
+		if (old->parent == parent && strcmp(old->name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+void cube_fuse_notify_entry(void *ctx, uint64_t parent, const char *name)
+{
+	struct cube_fuse_notify *n = ctx;
+	size_t size = strlen(name) + 1;
+	struct news *x;
+
+	(void)pthread_mutex_lock(&n->lock);
+	x = notify_has(n, parent, name) ? NULL : cube_malloc(sizeof(*x) + size);
+	if (x != NULL) {
+		cube_list_init(&x->link);
+		x->parent = parent;
+		memcpy(x->name, name, size);
+		cube_list_push(&n->queue, &x->link);
+		(void)pthread_cond_signal(&n->some);
+	}
+	(void)pthread_mutex_unlock(&n->lock);
+}
+
+static struct news *notify_next(struct cube_fuse_notify *n)
+{
+	struct cube_list *i;
+
+	(void)pthread_mutex_lock(&n->lock);
+	while ((i = cube_list_pop(&n->queue)) == NULL && !n->stop)
+		(void)pthread_cond_wait(&n->some, &n->lock);
+	(void)pthread_mutex_unlock(&n->lock);
+	return i == NULL ? NULL : cube_list_entry(i, struct news, link);
+}
+
+static void *notify_thread(void *arg)
+{
+	struct cube_fuse_notify *n = arg;
+	struct news *x;
+
+	while ((x = notify_next(n)) != NULL) {
+		/* Whoever looked it up before it went has answered when this is through. */
+		(void)pthread_rwlock_wrlock(&n->f->answering);
+		(void)pthread_rwlock_unlock(&n->f->answering);
+		(void)fuse_lowlevel_notify_inval_entry(n->f->se, x->parent, x->name, strlen(x->name));
+		cube_free(x);
+	}
+	return NULL;
+}
+
+struct cube_fuse_notify *cube_fuse_notify_new(struct cube_fuse *f)
+{
+	struct cube_fuse_notify *n = cube_calloc(1, sizeof(*n));
+
+	if (n == NULL)
+		return NULL;
+	n->f = f;
+	cube_list_init(&n->queue);
+	(void)pthread_mutex_init(&n->lock, NULL);
+	(void)pthread_cond_init(&n->some, NULL);
+	return n;
+}
+
+int cube_fuse_notify_start(struct cube_fuse_notify *n)
+{
+	int code = pthread_create(&n->thread, NULL, notify_thread, n);
+
+	n->started = code == 0;
+	return -code;
+}
+
+void cube_fuse_notify_free(struct cube_fuse_notify *n)
+{
+	struct cube_list *i;
+
+	if (n == NULL)
+		return;
+	(void)pthread_mutex_lock(&n->lock);
+	n->stop = true;
+	(void)pthread_cond_signal(&n->some);
+	(void)pthread_mutex_unlock(&n->lock);
+	if (n->started)
+		(void)pthread_join(n->thread, NULL);
+	while ((i = cube_list_pop(&n->queue)) != NULL)
+		cube_free(cube_list_entry(i, struct news, link));
+	(void)pthread_mutex_destroy(&n->lock);
+	(void)pthread_cond_destroy(&n->some);
+	cube_free(n);
+}

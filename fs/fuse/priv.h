@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of fs/fuse share. */
+#ifndef CUBEFS_FS_FUSE_PRIV_H
+#define CUBEFS_FS_FUSE_PRIV_H
+
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+
+#include "backends/base/list.h"
+#include "backends/base/map.h"
+#include "fs/fuse/fuse.h"
+
+struct cube_fuse_notify;
+
+struct cube_fuse {
+	struct cube_fuse_options o;
+	struct cube_files_space *files;
+	struct cube_tree *tree;
+	struct fuse_session *se;
+	struct cube_fuse_notify *notify;
+	/* Held for reading by whoever looks a name up and answers; passed by the notifier before it tells the
+	 * kernel, so that no older answer can arrive behind the news. */
+	pthread_rwlock_t answering;
+	/* interrupt.c */
+	struct cube_list watched; /* requests whose callers have a signal that means nothing; the loop's */
+	struct cube_timer *timer;
+	/* lock.c */
+	pthread_mutex_t locks_lock;
+	struct cube_imap *locks; /* key -> struct cube_cancel */
+	uint64_t next_lock;
+	unsigned lock_threads;
+	pthread_cond_t locks_idle;
+};
+
+/* The arguments of a request, for whichever side carries it out. Strings and data are libfuse's while its
+ * handler runs, the request's own when it had to wait. */
+struct cube_fuse_args {
+	struct cube_fuse *f;
+	fuse_req_t req;
+	uint64_t node, new_node;
+	const char *name, *new_name;
+	mode_t mode;
+	dev_t rdev;
+	unsigned flags, set;
+	struct stat st;
+	size_t size;
+	off_t off;
+	const char *data;
+	struct fuse_file_info fi;
+	bool has_fi;
+	struct cube_poller *poller;
+	uint64_t shown_ino; /* 0, or the number that our own node has for a real directory */
+};
+
+/* A kind of request: what it is for the tree, how its result is answered, and what to do when it is about
+ * real files. */
+struct cube_fuse_op {
+	enum cube_req_op op;
+	bool names; /* answers with names the kernel will keep: before the notifier, see above */
+	void (*real)(const struct cube_fuse_args *a);
+};
+
+/* A request on its way through the tree. */
+struct cube_fuse_call {
+	struct cube_req r;
+	struct cube_fuse_args a;
+	const struct cube_fuse_op *op;
+	char *buf; /* a listing that is being filled */
+	size_t len;
+};
+
+/* call.c: carries out @a, here or through the tree. */
+void cube_fuse_dispatch(const struct cube_fuse_args *a, const struct cube_fuse_op *op);
+struct cube_fuse_args cube_fuse_args_of(fuse_req_t req, uint64_t node);
+struct cube_caller cube_fuse_caller(fuse_req_t req);
+/* answer.c: what the tree said, in the kernel's words. */
+void cube_fuse_answer(struct cube_fuse_call *c, int result);
+int cube_fuse_list_entry(struct cube_req *r, const char *name, const struct cube_tree_entry *e,
+			 uint64_t next);
+/* The reply to an open, with flags that libfuse has no field for. */
+int cube_fuse_reply_open(fuse_req_t req, uint64_t fh, uint32_t flags);
+
+/* real.c, realdir.c: real files, one function a request. */
+void cube_fuse_real_lookup(const struct cube_fuse_args *a);
+void cube_fuse_real_getattr(const struct cube_fuse_args *a);
+void cube_fuse_real_setattr(const struct cube_fuse_args *a);
+void cube_fuse_real_readlink(const struct cube_fuse_args *a);
+void cube_fuse_real_mknod(const struct cube_fuse_args *a);
+void cube_fuse_real_mkdir(const struct cube_fuse_args *a);
+void cube_fuse_real_symlink(const struct cube_fuse_args *a);
+void cube_fuse_real_link(const struct cube_fuse_args *a);
+void cube_fuse_real_unlink(const struct cube_fuse_args *a);
+void cube_fuse_real_rmdir(const struct cube_fuse_args *a);
+void cube_fuse_real_rename(const struct cube_fuse_args *a);
+void cube_fuse_real_create(const struct cube_fuse_args *a);
+void cube_fuse_real_access(const struct cube_fuse_args *a);
+void cube_fuse_real_statfs(const struct cube_fuse_args *a);
+void cube_fuse_real_xattr(const struct cube_fuse_args *a);
+void cube_fuse_real_open(const struct cube_fuse_args *a);
+void cube_fuse_real_read(const struct cube_fuse_args *a);
+void cube_fuse_real_write(const struct cube_fuse_args *a);
+void cube_fuse_real_flush(const struct cube_fuse_args *a);
+void cube_fuse_real_release(const struct cube_fuse_args *a);
+void cube_fuse_real_lseek(const struct cube_fuse_args *a);
+void cube_fuse_real_opendir(const struct cube_fuse_args *a);
+
+/* dir.c: an open directory, whoever's it is. */
+struct cube_fuse_dir {
+	struct cube_files_handle *real; /* NULL: the tree's, or one that looks empty */
+	uint64_t shown_ino;
+};
+int cube_fuse_dir_open(fuse_req_t req, struct cube_files_handle *real, uint64_t shown_ino);
+void cube_fuse_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void cube_fuse_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
+void cube_fuse_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+void cube_fuse_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
+
+/* lock.c: locks on real files; waiting ones on threads of their own. */
+int cube_fuse_locks_init(struct cube_fuse *f);
+void cube_fuse_locks_done(struct cube_fuse *f); /* gives up those that wait */
+void cube_fuse_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock);
+void cube_fuse_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
+		     int sleep);
+void cube_fuse_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op);
+
+/* interrupt.c: the kernel says that a caller has a signal. */
+int cube_fuse_interrupts_init(struct cube_fuse *f);
+void cube_fuse_interrupts_done(struct cube_fuse *f); /* the loop has ended */
+void cube_fuse_parked(struct cube_req *r);
+
+/* notify.c */
+struct cube_fuse_notify *cube_fuse_notify_new(struct cube_fuse *f); /* NULL: memory */
+int cube_fuse_notify_start(struct cube_fuse_notify *n);
+void cube_fuse_notify_free(struct cube_fuse_notify *n);
+void cube_fuse_notify_entry(void *n, uint64_t parent, const char *name); /* never blocks */
+
+/* ops.c */
+extern const struct fuse_lowlevel_ops cube_fuse_ops;
+void cube_fuse_init_conn(void *userdata, struct fuse_conn_info *conn);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Real files: names and attributes. One to one into fs/files. */
+#include <errno.h>
+#include <limits.h>
+
+#include "fs/fuse/priv.h"
+
+/* A change made inside must be seen: what the kernel keeps it asks for again. */
+#define REAL_TIMEOUT 0.0
+
+static struct cube_files_cred real_cred(const struct cube_fuse_args *a)
+{
+	const struct fuse_ctx *ctx = fuse_req_ctx(a->req);
+
+	return (struct cube_files_cred){.uid = ctx->uid, .gid = ctx->gid, .pid = ctx->pid};
+}
+
+static struct cube_files_handle *real_handle(const struct cube_fuse_args *a)
+{
+	return a->has_fi ? (struct cube_files_handle *)(uintptr_t)a->fi.fh : NULL;
+}
+
+static struct fuse_entry_param real_param(const struct cube_files_entry *e)
+{
+	return (struct fuse_entry_param){.ino = e->id,
+					 .generation = e->generation,
+					 .attr = e->st,
+					 .entry_timeout = REAL_TIMEOUT,
+					 .attr_timeout = REAL_TIMEOUT};
+}
+
+static void real_answer_entry(const struct cube_fuse_args *a, int code, const struct cube_files_entry *e)
+{
+	struct fuse_entry_param p;
+
+	if (code < 0) {
+		(void)fuse_reply_err(a->req, -code);
+		return;
+	}
+	p = real_param(e);
+	if (fuse_reply_entry(a->req, &p) == -ENOENT)
+		cube_files_forget(a->f->files, e->id, 1);
+}
+
+static void real_answer_attr(const struct cube_fuse_args *a, int code, struct stat *st)
+{
+	if (code < 0) {
+		(void)fuse_reply_err(a->req, -code);
+		return;
+	}
+	if (a->shown_ino != 0)
+		st->st_ino = a->shown_ino;
+	(void)fuse_reply_attr(a->req, st, REAL_TIMEOUT);
+}
+
+void cube_fuse_real_lookup(const struct cube_fuse_args *a)
+{
+	struct cube_files_entry e;
+	int code = cube_files_lookup(a->f->files, a->node, a->name, &e);
+
+	real_answer_entry(a, code, &e);
+}
+
+void cube_fuse_real_getattr(const struct cube_fuse_args *a)
+{
+	struct stat st;
+	int code = cube_files_getattr(a->f->files, a->node, real_handle(a), &st);
+
+	real_answer_attr(a, code, &st);
+}
+
+void cube_fuse_real_setattr(const struct cube_fuse_args *a)
+{
+	struct stat st;
+	int code = cube_files_setattr(a->f->files, a->node, real_handle(a), &a->st, a->set, &st);
+
+	real_answer_attr(a, code, &st);
+}
+
+void cube_fuse_real_readlink(const struct cube_fuse_args *a)
+{
+	char target[PATH_MAX + 1];
+	ssize_t n = cube_files_readlink(a->f->files, a->node, target, sizeof(target));
+
+	(void)(n < 0 ? fuse_reply_err(a->req, (int)-n) : fuse_reply_readlink(a->req, target));
+}
+
+/* Who makes something there is not removing it. */
+static void real_uses(const struct cube_fuse_args *a, uint64_t node)
+{
+	struct cube_caller by = cube_fuse_caller(a->req);
+
+	cube_tree_uses(a->f->tree, &by, node);
+}
+
+void cube_fuse_real_mknod(const struct cube_fuse_args *a)
+{
+	struct cube_files_cred cred = real_cred(a);
+	struct cube_files_entry e;
+
+	real_uses(a, a->node);
+	real_answer_entry(a, cube_files_mknod(a->f->files, &cred, a->node, a->name, a->mode, a->rdev, &e),
+			  &e);
+}
+
+void cube_fuse_real_mkdir(const struct cube_fuse_args *a)
+{
+	struct cube_files_cred cred = real_cred(a);
+	struct cube_files_entry e;
+
+	real_uses(a, a->node);
+	real_answer_entry(a, cube_files_mkdir(a->f->files, &cred, a->node, a->name, a->mode, &e), &e);
+}
+
+void cube_fuse_real_symlink(const struct cube_fuse_args *a)
+{
+	struct cube_files_cred cred = real_cred(a);
+	struct cube_files_entry e;
+
+	real_answer_entry(a, cube_files_symlink(a->f->files, &cred, a->node, a->name, a->data, &e), &e);
+}
+
+/* node: the new parent, new_node: the file. */
+void cube_fuse_real_link(const struct cube_fuse_args *a)
+{
+	struct cube_files_entry e;
+
+	if (!(a->new_node & CUBE_FILES_ID)) {
+		(void)fuse_reply_err(a->req, EPERM);
+		return;
+	}
+	real_answer_entry(a, cube_files_link(a->f->files, a->new_node, a->node, a->name, &e), &e);
+}
+
+/* What one that removes had listed before it was known to: its walk must not touch it. */
+static bool real_spared(const struct cube_fuse_args *a)
+{
+	struct cube_caller by = cube_fuse_caller(a->req);
+
+	return cube_tree_removes(a->f->tree, &by, a->node);
+}
+
+void cube_fuse_real_unlink(const struct cube_fuse_args *a)
+{
+	int code = real_spared(a) ? 0 : cube_files_unlink(a->f->files, a->node, a->name);
+
+	(void)fuse_reply_err(a->req, -code);
+}
+
+void cube_fuse_real_rmdir(const struct cube_fuse_args *a)
+{
+	int code = real_spared(a) ? 0 : cube_files_rmdir(a->f->files, a->node, a->name);
+
+	(void)fuse_reply_err(a->req, -code);
+}
+
+void cube_fuse_real_rename(const struct cube_fuse_args *a)
+{
+	int code = cube_files_rename(a->f->files, a->node, a->name, a->new_node, a->new_name, a->flags);
+
+	(void)fuse_reply_err(a->req, -code);
+}
+
+void cube_fuse_real_create(const struct cube_fuse_args *a)
+{
+	struct cube_files_cred cred = real_cred(a);
+	struct fuse_file_info fi = a->fi;
+	struct cube_files_handle *h;
+	struct fuse_entry_param p;
+	struct cube_files_entry e;
+	int code;
+
+	real_uses(a, a->node);
+	code = cube_files_create(a->f->files, &cred, a->node, a->name, fi.flags, a->mode, &e, &h);
+	if (code < 0) {
+		(void)fuse_reply_err(a->req, -code);
+		return;
+	}
+	fi.fh = (uintptr_t)h;
+	p = real_param(&e);
+	if (fuse_reply_create(a->req, &p, &fi) == -ENOENT) {
+		cube_files_release(h);
+		cube_files_forget(a->f->files, e.id, 1);
+	}
+}
+
+void cube_fuse_real_access(const struct cube_fuse_args *a)
+{
+	struct cube_files_cred cred = real_cred(a);
+	int code = cube_files_access(a->f->files, &cred, a->node, (int)a->flags);
+
+	(void)fuse_reply_err(a->req, -code);
+}
+
+void cube_fuse_real_statfs(const struct cube_fuse_args *a)
+{
+	struct statvfs vfs;
+	int code = cube_files_statfs(a->f->files, a->node, &vfs);
+
+	(void)(code < 0 ? fuse_reply_err(a->req, -code) : fuse_reply_statfs(a->req, &vfs));
+}

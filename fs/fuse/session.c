@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The FUSE session: set up, run, ended. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/log.h"
+#include "fs/fuse/priv.h"
+
+#define SESSION_THREADS    256
+#define SESSION_BACKGROUND 64
+
+void cube_fuse_init_conn(void *userdata, struct fuse_conn_info *conn)
+{
+	const struct cube_fuse *f = userdata;
+
+	conn->max_background = SESSION_BACKGROUND;
+	/* Not wanted: the inside writes to the same files, and their setuid bits are the lower file system's
+	 * matter. */
+	conn->want &=
+		~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_EXPORT_SUPPORT);
+	cube_log(CUBE_LOG_INFO, "fuse", "protocol %u.%u", conn->proto_major, conn->proto_minor);
+	if (f->o.ready != NULL)
+		f->o.ready(f->o.ctx);
+}
+
+/* The descriptor is the supervisor's: requests and replies pass through these. */
+static ssize_t session_read(int fd, void *buf, size_t len, void *userdata)
+{
+	(void)userdata;
+	return read(fd, buf, len);
+}
+
+static ssize_t session_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	(void)userdata;
+	return writev(fd, iov, count);
+}
+
+static const struct fuse_custom_io session_io = {.read = session_read, .writev = session_writev};
+
+static int session_new(struct cube_fuse *f)
+{
+	char name[] = "cubefs", debug[] = "-d";
+	char *argv[] = {name, debug, NULL};
+	struct fuse_args args = FUSE_ARGS_INIT(f->o.debug ? 2 : 1, argv);
+	int fd;
+
+	f->se = fuse_session_new(&args, &cube_fuse_ops, sizeof(cube_fuse_ops), f);
+	fuse_opt_free_args(&args);
+	if (f->se == NULL)
+		return -ENOMEM;
+	fd = dup(f->o.fd); /* the session closes what it is given */
+	if (fd < 0)
+		return -errno;
+	return fuse_session_custom_io(f->se, &session_io, fd);
+}
+
+static int session_locks(struct cube_fuse *f)
+{
+	pthread_rwlockattr_t attr;
+
+	(void)pthread_rwlockattr_init(&attr);
+	(void)pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	(void)pthread_rwlock_init(&f->answering, &attr);
+	(void)pthread_rwlockattr_destroy(&attr);
+	return cube_fuse_locks_init(f);
+}
+
+int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, struct cube_err *err)
+{
+	struct cube_fuse *f = cube_calloc(1, sizeof(*f));
+	int code = -ENOMEM;
+
+	if (f == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	f->o = *o;
+	f->files = o->files;
+	cube_list_init(&f->watched);
+	f->notify = cube_fuse_notify_new(f);
+	if (f->notify != NULL)
+		code = session_locks(f);
+	if (code == 0)
+		code = cube_fuse_interrupts_init(f);
+	if (code == 0)
+		code = session_new(f);
+	if (code != 0) {
+		cube_fuse_free(f);
+		return cube_fail(err, code < 0 ? code : -EIO, "the FUSE session cannot be set up: %s",
+				 cube_errno_text(code));
+	}
+	*ret = f;
+	return 0;
+}
+
+struct cube_tree_watcher cube_fuse_watcher(struct cube_fuse *f)
+{
+	return (struct cube_tree_watcher){.ctx = f->notify, .entry = cube_fuse_notify_entry};
+}
+
+int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree)
+{
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
+	int code;
+
+	if (config == NULL)
+		return -ENOMEM;
+	f->tree = tree;
+	fuse_loop_cfg_set_max_threads(config, SESSION_THREADS);
+	fuse_loop_cfg_set_clone_fd(config, 0);
+	code = cube_fuse_notify_start(f->notify);
+	if (code == 0)
+		code = fuse_session_loop_mt(f->se, config);
+	fuse_loop_cfg_destroy(config);
+	cube_fuse_locks_done(f);
+	return code;
+}
+
+void cube_fuse_free(struct cube_fuse *f)
+{
+	if (f == NULL)
+		return;
+	cube_fuse_notify_free(f->notify);
+	cube_fuse_interrupts_done(f);
+	if (f->se != NULL)
+		fuse_session_destroy(f->se);
+	cube_imap_free(f->locks);
+	cube_free(f);
+}
