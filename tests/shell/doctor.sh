@@ -8,7 +8,7 @@ check_match "$out" 'ok +/dev/fuse can be opened'
 check_match "$out" 'ok +local: .*crun'
 check_match "$out" 'ok +local: can do: exec'
 while read -r line; do
-	[[ $line != FAIL* ]] || read -r fix || fail "no fix for: $line"
+	[[ $line != FAIL* ]] || read -r _ || fail "no fix for: $line"
 done <<<"$out"
 
 # without crun it says so, and so does a create

@@ -74,6 +74,7 @@ check_eq "$(run dev 'grep -E "^Sig(Blk|Ign)" /proc/self/status | tr -d "\t\n"')"
 check_eq "$(run dev 'for i in 1 2 3 4 5 6 7 8 9; do echo o$i; echo e$i >&2; done' | tr '\n' ' ')" \
 	'o1 e1 o2 e2 o3 e3 o4 e4 o5 e5 o6 e6 o7 e7 o8 e8 o9 e9 '
 run dev 'for i in $(seq 0 255); do printf "\\$(printf %03o $i)"; done; printf "\r\n\0no newline"' >"$WORK/bytes"
+# shellcheck disable=SC2059 # octal escapes are made there
 { for i in $(seq 0 255); do printf "\\$(printf %03o "$i")"; done; printf '\r\n\0no newline'; } >"$WORK/want"
 check cmp "$WORK/bytes" "$WORK/want"
 run dev 'head -c 3000000 /dev/urandom | tee /tmp/random' >"$WORK/random"

@@ -5,7 +5,6 @@
 start_cubefs
 sandbox dev
 sandbox other
-D=$MNT/dev
 echo "the host's secret" >"$WORK/secret"
 
 inside() { # TEXT: succeeds inside

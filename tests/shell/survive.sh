@@ -49,7 +49,7 @@ kill_cubefs
 sleep 1.5
 start_cubefs
 check_eq "$(cat <>"$D/jobs/three/exit")" 5
-check_eq "$(cat "$D/jobs/three/output")" done
+check_eq "$(cat "$D/jobs/three/output")" 'done'
 
 # a sandbox that died meanwhile; a stopped one stays stopped; a paused one paused
 sandbox stopped; echo x >"$MNT/stopped/workspace/x"; put "$MNT/stopped/ctl" stop
