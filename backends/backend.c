@@ -51,10 +51,9 @@ static void fill_missing(struct cube_backend *b)
 	}
 }
 
-int cube_backend_open(const struct cube_backend_ops *ops, const struct cube_backend_env *env,
-		      struct cube_backend **ret, struct cube_err *err)
+static int open_checked(const struct cube_backend_ops *ops, const struct cube_backend_env *env,
+			struct cube_backend **ret, struct cube_err *err)
 {
-	struct cube_backend *b = NULL;
 	int r = cube_check_ops(ops, err);
 
 	if (r < 0)
@@ -62,13 +61,26 @@ int cube_backend_open(const struct cube_backend_ops *ops, const struct cube_back
 	if (env->name == NULL || !cube_name_ok(env->name))
 		return cube_fail(err, -EINVAL, "'%s' is no name for a backend",
 				 env->name != NULL ? env->name : "");
-	r = ops->open(env, &b, err);
-	if (r < 0)
-		return cube_fail_in(err, "backend %s", env->name);
-	if ((b->caps & ~b->ops->caps) != 0) {
+	r = ops->open(env, ret, err);
+	return r < 0 ? cube_fail_in(err, "backend %s", env->name) : 0;
+}
+
+int cube_backend_open(const struct cube_backend_ops *ops, const struct cube_backend_env *env,
+		      struct cube_backend **ret, struct cube_err *err)
+{
+	struct cube_backend *b = NULL;
+	struct cube_err why = {.code = 0};
+	int r = open_checked(ops, env, &b, &why);
+
+	if (r == 0 && (b->caps & ~b->ops->caps) != 0) {
 		b->ops->close(b);
-		return cube_fail(err, -EINVAL, "backend %s claims capabilities that its kind does not have",
-				 env->name);
+		r = cube_fail(&why, -EINVAL, "backend %s claims capabilities that its kind does not have",
+			      env->name);
+	}
+	if (r < 0) {
+		if (err != NULL)
+			*err = why;
+		return r;
 	}
 	fill_missing(b);
 	*ret = b;
@@ -185,6 +197,7 @@ int cube_backend_create(struct cube_backend *b, const struct cube_spec *spec, st
 			char **ret_id, struct cube_err *err)
 {
 	struct call c = CALL("create", spec->name);
+	struct cube_err ignored = {.code = 0};
 	cube_auto_str id = NULL;
 	int r = cube_check_mark(spec, &c.why);
 
@@ -195,7 +208,7 @@ int cube_backend_create(struct cube_backend *b, const struct cube_spec *spec, st
 	if (r == 0 && !cube_check_id(id)) {
 		/* It cannot be used, so nothing of it may stay. */
 		if (id != NULL)
-			(void)b->ops->destroy(b, id, NULL);
+			(void)b->ops->destroy(b, id, &ignored);
 		r = call_nonsense(&c, "an id that is none");
 	}
 	if (r == 0)

@@ -23,7 +23,7 @@
  *               written only on success
  *   errors      errno as in interface.md's table and one sentence: EHOSTUNREACH not reachable, EACCES
  *               credentials, EREMOTEIO it answered with an error, ETIMEDOUT, EOPNOTSUPP, EDQUOT, ENOSPC,
- *               ENOENT no such sandbox or template, EINTR
+ *               ENOENT no such sandbox or template, EINTR. In the table's operations @err is never NULL
  */
 #ifndef CUBEFS_BACKENDS_BACKEND_H
 #define CUBEFS_BACKENDS_BACKEND_H
