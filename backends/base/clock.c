@@ -112,8 +112,8 @@ int cube_clock_parse(const char *s, uint64_t *ret_wall_ns)
 	seconds = timegm(&same);
 	/* timegm takes the 31st of February for the 3rd of March: what it changed was not a date */
 	if (ns < 0 || seconds < 0 || (uint64_t)seconds > UINT64_MAX / NS_PER_S - 1 ||
-	    same.tm_mon != tm.tm_mon || same.tm_mday != tm.tm_mday || same.tm_hour != tm.tm_hour ||
-	    same.tm_min != tm.tm_min || same.tm_sec != tm.tm_sec)
+	    same.tm_mon != tm.tm_mon || same.tm_hour != tm.tm_hour || same.tm_min != tm.tm_min ||
+	    same.tm_sec != tm.tm_sec)
 		return -EINVAL;
 	*ret_wall_ns = (uint64_t)seconds * NS_PER_S + (uint64_t)ns;
 	return 0;

@@ -168,7 +168,6 @@ static void watch_event(uv_poll_t *poll, int status, int events)
 		hold |= CUBE_WATCH_IN;
 	if ((events & UV_WRITABLE) != 0)
 		hold |= CUBE_WATCH_OUT;
-	hold &= w->events;
 	if (hold != 0)
 		w->fn(w->ctx,
 		      hold); /* may have freed it: the handle itself lives until the loop has closed it */

@@ -78,7 +78,8 @@ static int wait_for_end(struct spawn_wait *w)
 
 		if (poll(fds, CUBE_COUNT(fds), left) < 0 && errno != EINTR)
 			return -errno;
-		wait_read_text(w);
+		wait_read_text(
+			w); /* after it ended: all of its own text; a grandchild may keep the pipe open */
 		if (fds[0].revents != 0)
 			return 0;
 		if (cube_cancel_fired(w->cancel))
@@ -111,7 +112,6 @@ static int run_wait(struct spawn_wait *w, int *ret_status, struct cube_err *err)
 	if (r < 0)
 		(void)kill(-w->pid, SIGKILL); /* its group: it became the leader before its exec */
 	cube_spawn_reap(w->pid, &status);
-	wait_read_text(w); /* what is left in the pipe; not to its end, which a grandchild may keep open */
 	if (w->pidfd >= 0)
 		(void)close(w->pidfd);
 	if (r < 0)

@@ -161,8 +161,8 @@ static void test_post_before_stop(void **state)
 		(void)sched_yield();
 		cube_loop_run(l);
 		assert_int_equal(pthread_join(thread, NULL), 0);
-		cube_loop_free(l);
 		assert_int_equal(a.count, 1);
+		cube_loop_free(l);
 	}
 }
 

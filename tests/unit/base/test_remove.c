@@ -66,20 +66,42 @@ static void test_deep(void **state)
 	assert_false(exists(p->fd, "deep"));
 }
 
-/* A name that the removal uses itself for what it moves up. */
+/* @levels directories of the name @name in each other. */
+static void chain(int dirfd, const char *name, int levels)
+{
+	char path[4096] = "";
+
+	for (int i = 0; i < levels; i++) {
+		size_t len = strlen(path);
+
+		(void)snprintf(path + len, sizeof(path) - len, "%s%s", i > 0 ? "/" : "", name);
+		assert_int_equal(mkdirat(dirfd, path, 0755), 0);
+	}
+}
+
+/* Names that the removal uses itself for what it moves up are there already, in whatever order they are
+ * found. */
 static void test_deep_with_taken_names(void **state)
 {
 	struct place *p = *state;
-	char path[1024] = "top";
+	int top;
 
-	assert_int_equal(mkdirat(p->fd, "top", 0755), 0);
-	assert_int_equal(mkdirat(p->fd, "top/.cubefs-removed-0", 0755), 0);
-	touch(p->fd, "top/.cubefs-removed-1");
-	touch(p->fd, "top/.cubefs-removed-0/f");
-	for (int i = 0; i < 100; i++) {
-		(void)snprintf(path + strlen(path), sizeof(path) - strlen(path), "/d");
-		assert_int_equal(mkdirat(p->fd, path, 0755), 0);
+	assert_int_equal(cube_file_mkdir(p->fd, "top", 0755, &top), 0);
+	for (int i = 0; i < 8; i++) {
+		char name[64];
+
+		(void)snprintf(name, sizeof(name), "chain-%d", i);
+		chain(top, name, 40);
+		(void)snprintf(name, sizeof(name), ".cubefs-removed-%d", i);
+		if (i % 2) {
+			touch(top, name);
+			continue;
+		}
+		assert_int_equal(mkdirat(top, name, 0755), 0);
+		(void)snprintf(name, sizeof(name), ".cubefs-removed-%d/f", i);
+		touch(top, name);
 	}
+	(void)close(top);
 	assert_int_equal(cube_file_remove_tree(p->fd, "top"), 0);
 	assert_false(exists(p->fd, "top"));
 }
@@ -200,6 +222,42 @@ static int remove_round_mounts(struct place *p)
 	return umount(path) < 0 || cube_file_remove_tree(p->fd, "d") != 0 || exists(p->fd, "d") ? 5 : 0;
 }
 
+/* A mount on the way down to what is deeper than the removal goes: that is moved up and must not be forgotten
+ * there. */
+static int remove_below_mount(struct place *p)
+{
+	char path[128];
+	int d;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return NO_RIGHTS;
+	if (cube_file_mkdir(p->fd, "d", 0755, &d) < 0)
+		return 1;
+	chain(d, "x", 70);
+	if (mkdirat(d, "x/x/mnt", 0755) < 0)
+		return 2;
+	(void)snprintf(path, sizeof(path), "%s/d/x/x/mnt", p->path);
+	if (mount("none", path, "tmpfs", 0, NULL) < 0)
+		return NO_RIGHTS;
+	if (cube_file_remove_tree(p->fd, "d") != -EXDEV || umount(path) < 0)
+		return 3;
+	/* all is gone but the way to the mount: from the inside out each one is empty */
+	return unlinkat(d, "x/x/mnt", AT_REMOVEDIR) < 0 || unlinkat(d, "x/x", AT_REMOVEDIR) < 0 ||
+			       unlinkat(d, "x", AT_REMOVEDIR) < 0 || unlinkat(p->fd, "d", AT_REMOVEDIR) < 0
+		       ? 4
+		       : 0;
+}
+
+static void test_below_mount(void **state)
+{
+	struct place *p = *state;
+	int r = in_child(remove_below_mount, p);
+
+	if (r == NO_RIGHTS && geteuid() != 0)
+		skip();
+	assert_int_equal(r, 0);
+}
+
 static void test_mounts(void **state)
 {
 	struct place *p = *state;
@@ -258,6 +316,7 @@ int main(void)
 		IN_PLACE(test_links_are_not_followed),
 		IN_PLACE(test_modes),
 		IN_PLACE(test_mounts),
+		IN_PLACE(test_below_mount),
 		IN_PLACE(test_goes_on),
 		IN_PLACE(test_out_of_memory),
 	};

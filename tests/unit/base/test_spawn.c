@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -105,6 +106,39 @@ static void test_descriptors_are_passed(void **state)
 		0, "a\nb\nc\na\ncontent\n");
 	for (int i = 0; i < 4; i++)
 		(void)close(numbers[i]);
+}
+
+/* A daemon that was started without 0, 1 and 2: our own pipes have these numbers then. */
+static int spawn_without_stdio(const struct place *p)
+{
+	const int fds[] = {p->fd, p->fd};
+	struct cube_spawn s = SPAWN(.argv = SHELL("cat; pwd -P; ls -d /proc/self/fd/4/; ls /proc/$$/fd"),
+				    .fds = fds, .nfds = 2, .cwd = p->fd);
+	struct cube_buf text = CUBE_BUF(1000);
+	char want[200];
+	int status = -1;
+
+	(void)snprintf(want, sizeof(want), "%s\n/proc/self/fd/4/\n0\n1\n2\n3\n4\n", p->path);
+	for (int fd = 0; fd < 50; fd++)
+		(void)close(fd);
+	s.text = &text;
+	if (cube_spawn_run(&s, NULL, &status, NULL) != 0 || status != 0)
+		return 1;
+	status = strcmp(cube_buf_str(&text), want) != 0 ? 2 : 0;
+	cube_buf_done(&text);
+	return status;
+}
+
+static void test_without_stdio(void **state)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(spawn_without_stdio(*state));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static void test_out(void **state)
@@ -232,23 +266,31 @@ static uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* The whole group dies, or the pipe would be held for the 100 seconds of the sleep. */
+/* The whole group dies: nobody is left who has the other end of the pipe. */
 static void test_timeout(void **state)
 {
 	struct cube_spawn s = SPAWN(.argv = SHELL("trap '' TERM; echo begun; sleep 100 & wait; sleep 100"),
 				    .timeout_ms = 300);
 	struct cube_buf text = CUBE_BUF(100);
 	struct cube_err err = {0};
+	struct pollfd held = {.events = POLLIN};
 	uint64_t begin = now_ms();
-	int status = -7;
+	int fds[2], status = -7;
 
 	(void)state;
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	s.text = &text;
+	s.fds = &fds[1];
+	s.nfds = 1;
 	assert_int_equal(cube_spawn_run(&s, NULL, &status, &err), -ETIMEDOUT);
 	assert_string_equal(err.text, "sh: did not finish within 300 ms and was killed");
 	assert_string_equal(cube_buf_str(&text), "begun\n");
 	assert_int_equal(status, -7);
 	assert_true(now_ms() - begin >= 300 && now_ms() - begin < 20000);
+	(void)close(fds[1]);
+	held.fd = fds[0];
+	assert_int_equal(poll(&held, 1, 20000), 1);
+	(void)close(fds[0]);
 	cube_buf_done(&text);
 	script_says(SPAWN(.argv = SHELL("echo fast"), .timeout_ms = 60000), 0, "fast\n");
 }
@@ -435,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_descriptors_are_closed),
 		IN_PLACE(test_descriptors_are_passed),
+		IN_PLACE(test_without_stdio),
 		IN_PLACE(test_out),
 		cmocka_unit_test(test_in_is_empty),
 		IN_PLACE(test_directory),
