@@ -105,8 +105,9 @@ int cube_cube_usable(struct cube_cube *c, bool use, struct cube_err *err);
 /* The same for its files: where they are a directory of this machine they do not need it to run. */
 int cube_cube_files_usable(struct cube_cube *c, struct cube_err *err);
 /* Its files on this machine: takes no time under the lock; *ret_work-style: runs cube_backend_root on the pool and
- * calls @done on the pool thread, no lock held (code 0: *root is the receiver's). @ctx must live until then. */
-void cube_cube_root_async(struct cube_cube *c, void (*done)(void *ctx, int code, struct cube_root *root, const struct cube_err *err), void *ctx);
+ * calls @done on the pool thread, no lock held (code 0: *root is the receiver's). @ctx must live until then. -ENOMEM:
+ * @done will not be called. */
+int cube_cube_root_async(struct cube_cube *c, void (*done)(void *ctx, int code, struct cube_root *root, const struct cube_err *err), void *ctx);
 
 /* An operation on its life; all answer through @done (under the lock, exactly once, maybe before return). */
 enum cube_life { CUBE_LIFE_START, CUBE_LIFE_STOP, CUBE_LIFE_RESTART, CUBE_LIFE_PAUSE, CUBE_LIFE_RESUME };

@@ -62,6 +62,9 @@ struct cube_job *cube_job_next(struct cube_cube *c, uint64_t seq); /* cursor, as
 /* rmdir: ends it with everything it started, and forgets it with its output. */
 int cube_job_remove(struct cube_job *j, struct cube_err *err);
 
+/* What was set before the start (cwd, user, env, mode of stdin, ...) is on disk: to be called after a change. */
+int cube_job_keep(struct cube_job *j, struct cube_err *err);
+
 /* The command: accepted means that it will run (state waiting or running, intention on disk). -EBUSY it had one;
  * -EINVAL a NUL in text; -EFBIG above 4 MiB; -EHOSTDOWN. @text is copied. */
 int cube_job_submit(struct cube_job *j, bool argv, const char *text, size_t len, struct cube_err *err);

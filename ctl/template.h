@@ -13,6 +13,8 @@ struct cube_template_entry {
 	uint64_t seq;
 	struct cube_template info;  /* info.state "none" until imported */
 	bool removed;
+	bool listed;                /* the backend has it */
+	uint64_t stamp;             /* when an import ended: an older list does not know it */
 	struct cube_buf log;        /* progress lines, the last 256 KiB */
 	struct cube_err failure;
 	struct cube_cancel *import; /* an import is under way */

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox comes and goes: acceptance of a creation, the intention on disk, removal. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/clock.h"
+#include "backends/base/file.h"
+#include "ctl/ctl_priv.h"
+#include "ctl/cube.h"
+#include "ctl/event.h"
+#include "ctl/transcript.h"
+
+/* What every command finds in its environment unless a write to `env` says otherwise. */
+static const char create_env[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0"
+				 "HOME=/root\0"
+				 "USER=root\0"
+				 "LOGNAME=root\0"
+				 "LANG=C.UTF-8";
+
+static int create_uid(struct cube_cube *c, struct cube_err *err)
+{
+	uint64_t n;
+
+	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+		return cube_fail_errno(err, "random numbers");
+	(void)snprintf(c->uid, sizeof(c->uid), "%016llx", (unsigned long long)n);
+	return 0;
+}
+
+/* ---- What the backend is told ---- */
+
+static int pair_count(void *ctx, const char *key, void *value)
+{
+	size_t *n = ctx;
+
+	(void)key, (void)value;
+	++*n;
+	return 0;
+}
+
+static int pair_add(void *ctx, const char *key, void *value)
+{
+	struct cube_pair **at = ctx;
+
+	*(*at)++ = (struct cube_pair){.key = key, .value = value};
+	return 0;
+}
+
+static size_t env_count(const struct cube_buf *env)
+{
+	size_t n = 0;
+
+	for (size_t at = 0; at < env->len; at += strlen(env->data + at) + 1)
+		n++;
+	return n;
+}
+
+/* Names need copies (they end at '='); values are used where they are. */
+static int spec_env(struct cube_spec_parts *p, const struct cube_buf *env, struct cube_pair *to)
+{
+	for (size_t at = 0; at < env->len; at += strlen(env->data + at) + 1) {
+		const char *var = env->data + at, *eq = strchr(var, '=');
+		char *name = cube_strndup(var, (size_t)(eq - var));
+
+		if (name == NULL)
+			return -ENOMEM;
+		p->strings[p->n_strings++] = name;
+		*to++ = (struct cube_pair){.key = name, .value = eq + 1};
+	}
+	return 0;
+}
+
+static int spec_fill(struct cube_cube *c, struct cube_spec_parts *p)
+{
+	struct cube_own *own = cube_own(c);
+	size_t n_env = env_count(&own->env_keys), n_labels = 0;
+
+	(void)cube_map_each(c->labels, pair_count, &n_labels);
+	p->pairs = cube_calloc(n_env + n_labels + own->n_extra + 1, sizeof(*p->pairs));
+	p->strings = cube_calloc(n_env + 2 * n_labels + 2, sizeof(*p->strings));
+	if (p->pairs == NULL || p->strings == NULL || spec_env(p, &own->env_keys, p->pairs) < 0)
+		return -ENOMEM;
+
+	struct cube_pair *at = p->pairs + n_env;
+
+	p->spec.env = p->pairs;
+	p->spec.n_env = n_env;
+	p->spec.labels = at;
+	p->spec.n_labels = n_labels;
+	(void)cube_map_each(c->labels, pair_add, &at);
+	p->spec.extra = at;
+	p->spec.n_extra = own->n_extra;
+	for (size_t i = 0; i < own->n_extra; i++)
+		*at++ = (struct cube_pair){.key = own->extra[i].key, .value = own->extra[i].value};
+	return 0;
+}
+
+static const char *spec_own(struct cube_spec_parts *p, const char *text)
+{
+	char *copy = cube_strdup(text);
+
+	if (copy != NULL)
+		p->strings[p->n_strings++] = copy;
+	return copy;
+}
+
+/* Labels and the name may be changed by others while the backend works: those are copies. */
+static int spec_copy(struct cube_cube *c, struct cube_spec_parts *p)
+{
+	struct cube_pair *labels = p->pairs + p->spec.n_env;
+
+	for (size_t i = 0; i < p->spec.n_labels; i++) {
+		labels[i].key = spec_own(p, labels[i].key);
+		labels[i].value = spec_own(p, labels[i].value);
+		if (labels[i].key == NULL || labels[i].value == NULL)
+			return -ENOMEM;
+	}
+	p->spec.name = spec_own(p, c->name);
+	return p->spec.name != NULL ? 0 : -ENOMEM;
+}
+
+int cube_spec_make(struct cube_cube *c, struct cube_spec_parts *ret)
+{
+	*ret = (struct cube_spec_parts){.spec = {
+						.uid = c->uid,
+						.template = c->template,
+						.limits = c->limits,
+						.net = c->net,
+						.privileged = c->privileged,
+					}};
+	int r = spec_fill(c, ret);
+	if (r == 0)
+		r = spec_copy(c, ret);
+	if (r < 0)
+		cube_spec_done(ret);
+	return r;
+}
+
+void cube_spec_done(struct cube_spec_parts *p)
+{
+	for (size_t i = 0; i < p->n_strings; i++)
+		cube_free(p->strings[i]);
+	cube_free(p->strings);
+	cube_free(p->pairs);
+	*p = (struct cube_spec_parts){0};
+}
+
+/* ---- Creation ---- */
+
+static int create_check_spec(struct cube_cube *c, struct cube_err *err)
+{
+	struct cube_spec_parts parts;
+	int r = cube_spec_make(c, &parts);
+
+	if (r < 0)
+		return cube_fail(err, r, "out of memory");
+	r = cube_backend_check_spec(c->service->backend, &parts.spec, err);
+	cube_spec_done(&parts);
+	return r;
+}
+
+int cube_create_default_env(struct cube_cube *c)
+{
+	const struct cube_buf *keys = &cube_own(c)->env_keys;
+
+	return cube_env_apply(create_env, sizeof(create_env), cube_buf_str(keys), keys->len, &c->env);
+}
+
+static int create_fill_env(struct cube_cube *c, struct cube_err *err)
+{
+	int r = cube_create_default_env(c);
+
+	if (r == 0) {
+		cube_own(c)->env_text = cube_env_text_new(c->env.data, c->env.len);
+		r = cube_own(c)->env_text != NULL ? 0 : -ENOMEM;
+	}
+	return r < 0 ? cube_fail(err, r, "the environment: %s", cube_errno_text(r)) : 0;
+}
+
+static int create_fill(struct cube_cube *c, const char *name, const struct cube_create_key *keys, size_t n,
+		       struct cube_err *err)
+{
+	c->name = cube_strdup(name);
+	if (c->name == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	int r = create_uid(c, err);
+	if (r == 0)
+		r = cube_keys_apply(c, keys, n, err);
+	if (r == 0)
+		r = create_fill_env(c, err);
+	if (r == 0)
+		r = create_check_spec(c, err);
+	if (r == 0)
+		r = cube_template_usable(c->service, c->template, NULL, err);
+	return r < 0 ? r : 0;
+}
+
+static void create_template_ready(struct cube_waiter *w)
+{
+	struct cube_own *own = cube_container_of(w, struct cube_own, template_wait);
+
+	cube_create_go(&own->c);
+}
+
+void cube_create_go(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+	struct cube_template_entry *t = NULL;
+	struct cube_err err = {0};
+
+	if (c->phase != CUBE_CREATING || c->domain->closing)
+		return;
+	int r = cube_template_usable(c->service, c->template, &t, &err);
+	if (r == 1) {
+		cube_waiter_init(&own->template_wait, create_template_ready);
+		cube_wait_add(&t->changed, &own->template_wait);
+		return;
+	}
+	if (r == 0)
+		r = cube_op_begin(c, CUBE_OP_CREATE, 0, NULL, &err);
+	if (r < 0) {
+		c->failure = err;
+		cube_cube_enter(c, CUBE_ERROR, "the creation failed", "error");
+	}
+}
+
+/* The directory with the intention, then the name: who sees the name can rely on both. */
+static int create_accept(struct cube_cube *c, struct cube_err *err)
+{
+	int r = cube_cube_open_dir(c, err);
+
+	if (r == 0)
+		r = cube_state_save(c, err);
+	if (r == 0)
+		r = cube_cube_enlist(c, err);
+	if (r < 0 && c->dir_fd >= 0)
+		(void)cube_file_remove_tree(cube_domain_own(c->domain)->cubes_fd, c->uid);
+	return r;
+}
+
+int cube_create_as(struct cube_domain *d, const struct cube_caller *by, const char *name,
+		   const struct cube_create_key *keys, size_t n_keys, bool keep, struct cube_cube **ret,
+		   struct cube_err *err)
+{
+	struct cube_cube *c;
+
+	(void)by;
+	int r = cube_cube_check_name(name, err);
+	if (r < 0)
+		return r;
+	if (d->closing)
+		return cube_fail(err, -EHOSTDOWN, "sandbox '%s': the daemon is ending", name);
+	if (cube_domain_find(d, name) != NULL)
+		return cube_fail(err, -EEXIST, "a sandbox named '%s' is there already", name);
+	c = cube_cube_new(d);
+	if (c == NULL)
+		return cube_fail(err, -ENOMEM, "sandbox '%s': out of memory", name);
+	c->created_wall = c->idle_since_wall = cube_clock_wall();
+	cube_own(c)->keep = keep;
+	r = create_fill(c, name, keys, n_keys, err);
+	if (r < 0)
+		(void)cube_fail_in(err, "sandbox '%s'", name);
+	else
+		r = create_accept(c, err);
+	if (r < 0) {
+		cube_cube_unref(c);
+		return r;
+	}
+	c->doing = cube_op_name(CUBE_OP_CREATE);
+	cube_transcript_add(c->log, "life", "creating\n", 9, true);
+	cube_event(d->events, c->name, "created", "backend %s", c->service->backend->name);
+	cube_create_go(c);
+	*ret = c;
+	return 0;
+}
+
+int cube_cube_create(struct cube_domain *d, const struct cube_caller *by, const char *name,
+		     const struct cube_create_key *keys, size_t n_keys, struct cube_cube **ret,
+		     struct cube_err *err)
+{
+	return cube_create_as(d, by, name, keys, n_keys, true, ret, err);
+}
+
+/* ---- Removal ---- */
+
+int cube_cube_remove(struct cube_cube *c, const struct cube_caller *by, struct cube_err *err)
+{
+	static const struct cube_err destroyed = {.code = -EHOSTDOWN, .text = "the sandbox was destroyed"};
+
+	(void)by;
+	if (c->phase == CUBE_REMOVED)
+		return cube_fail(err, -ENOENT, "sandbox '%s' is being destroyed already", c->name);
+	if (c->domain->closing)
+		return cube_fail(err, -EHOSTDOWN, "sandbox '%s': the daemon is ending", c->name);
+	int r = cube_state_mark_removed(c, err);
+	if (r < 0)
+		return r;
+	c->phase = CUBE_REMOVED;
+	(void)snprintf(c->reason, sizeof(c->reason), "destroyed");
+	cube_cube_delist(c);
+	cube_alarm_off(&cube_own(c)->relink);
+	cube_wait_remove(&cube_own(c)->template_wait);
+	cube_cube_end_jobs(c, CUBE_END_KILLED, &destroyed);
+	cube_cube_changed(c);
+	(void)cube_op_begin(c, CUBE_OP_DESTROY, 0, NULL, NULL);
+	return 0;
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of ctl/ share and nobody else sees: the private halves of domain, sandbox, session and job,
+ * and the calls between them. Everything under the domain lock unless said otherwise. */
+#ifndef CUBEFS_CTL_CTL_PRIV_H
+#define CUBEFS_CTL_CTL_PRIV_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "backends/base/json.h"
+#include "backends/base/macros.h"
+#include "ctl/alarm.h"
+#include "ctl/cube.h"
+#include "ctl/domain.h"
+#include "ctl/job.h"
+#include "ctl/session.h"
+#include "ctl/template.h"
+
+#define CUBE_TEXT_MAX     (UINT64_C(4) << 20) /* bytes of a command */
+#define CUBE_TEXT_INLINE  1024u               /* a longer text is kept on disk alone */
+#define CUBE_ENV_MAX      (UINT64_C(1) << 20) /* bytes of an environment */
+#define CUBE_DONE_MAX     (UINT64_C(8) << 10) /* bytes of `done` lines that are kept */
+#define CUBE_KEYS_MAX     256u                /* keys of one create line */
+#define CUBE_POOL_THREADS 64u
+
+/* ---- Domain ---- */
+
+struct cube_domain_own {
+	struct cube_domain d;
+	struct cube_alarms *alarms;
+	struct cube_list dying;  /* removed sandboxes whose destruction is under way */
+	struct cube_list conns;  /* struct cube_conn, all that have a link to close */
+	unsigned works;          /* works at the pool that will come back into the domain */
+	pthread_cond_t quiet;    /* works became 0; with the lock */
+	uint64_t fresh;          /* the last number given by cube_cube_fresh_name */
+	int cubes_fd;            /* STATE/cubes */
+	int templates_fd;        /* STATE/templates */
+	bool started;            /* cube_domain_start was called */
+	struct cube_alarm usage; /* counters are due */
+};
+
+static inline struct cube_domain_own *cube_domain_own(struct cube_domain *d)
+{
+	return cube_container_of(d, struct cube_domain_own, d);
+}
+
+/* A call on a pool thread that works for the domain: counted, so that a shutdown can wait for it. The last
+ * thing that @run does is cube_task_end, under the lock. */
+void cube_task_submit(struct cube_domain *d, struct cube_work *w);
+void cube_task_end(struct cube_domain *d);
+
+/* service.c */
+int cube_services_open(struct cube_domain *d, struct cube_err *err);
+void cube_services_close(struct cube_domain *d);
+/* Asks for status and templates behind. @done (may be NULL) comes under the lock. */
+struct cube_refresh {
+	struct cube_work work;
+	struct cube_service *service;
+	struct cube_domain *domain;
+	struct cube_status status;
+	struct cube_buf templates; /* struct cube_template after struct cube_template */
+	uint64_t stamp;
+	int code;
+	struct cube_err err;
+	void (*done)(struct cube_refresh *r); /* owns *r; NULL: it is freed */
+	void *ctx;
+};
+bool cube_service_listed(struct cube_service *s); /* its templates are known */
+void cube_service_set_listed(struct cube_service *s);
+uint64_t cube_service_stamp(struct cube_service *s); /* the next of a clock that only counts */
+struct cube_domain *cube_service_domain(struct cube_service *s);
+int cube_service_refresh(struct cube_domain *d, struct cube_service *s, struct cube_refresh **ret,
+			 struct cube_err *err);
+
+/* template.c. load: those that mkdir made and that still wait for an import; take: what the backend lists. */
+int cube_templates_load(struct cube_domain *d, struct cube_service *s, struct cube_err *err);
+void cube_templates_take(struct cube_domain *d, struct cube_service *s, const struct cube_template *list,
+			 size_t n, uint64_t stamp);
+void cube_templates_close(struct cube_service *s);
+/* Is it there to be used (NULL: the default)? -ENOENT; 1: its import is under way, wait on *ret->changed. */
+int cube_template_usable(struct cube_service *s, const char *name, struct cube_template_entry **ret,
+			 struct cube_err *err);
+/* Starts an import; its end comes to @done under the lock. */
+struct cube_import {
+	struct cube_work work;
+	struct cube_template_entry *entry;
+	struct cube_domain *domain;
+	struct cube_cancel *cancel;
+	struct cube_caller by;
+	char *source;
+	int code;
+	struct cube_err err;
+	void (*done)(struct cube_import *i); /* NULL: nobody waits */
+	void *ctx;
+};
+int cube_template_import(struct cube_domain *d, struct cube_template_entry *t, const struct cube_caller *by,
+			 const char *source, struct cube_import **ret, struct cube_err *err);
+
+/* usage.c: asks for the counters of every running sandbox that somebody looked at lately; false: none. */
+#define CUBE_USAGE_MS 5000u
+bool cube_usage_round(struct cube_domain *d);
+
+/* settings.c: the [daemon] section */
+int cube_settings_load(struct cube_domain *d, struct cube_err *err);
+
+/* ---- Sandbox ---- */
+
+struct cube_op;
+struct cube_conn;
+
+/* An environment that sessions compare with the newer one: shared, reference counted. */
+struct cube_env_text {
+	unsigned refs;
+	size_t len;
+	char data[];
+};
+struct cube_env_text *cube_env_text_new(const char *data, size_t len);
+struct cube_env_text *cube_env_text_ref(struct cube_env_text *e);
+void cube_env_text_unref(struct cube_env_text *e);
+
+struct cube_own {
+	struct cube_cube c;
+	struct cube_op *op; /* under way at the backend */
+	struct cube_op
+		*next_op; /* waits for it: anything behind the adoption, the destruction behind anything */
+	struct cube_conn *conn;   /* the link, or the attempt to make one; NULL: none */
+	struct cube_alarm relink; /* the next attempt */
+	unsigned relink_tries;
+	uint64_t boot;        /* of the agent at the last link; 0: never linked */
+	uint64_t paused_mono; /* since when it is paused; 0: it is not, or nobody knows */
+	bool keep;      /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
+	bool gone;      /* removed, and the backend has nothing left */
+	bool wanted;    /* a use waits for the resume that is to follow the pause under way */
+	bool recovered; /* loaded from disk and not looked at yet */
+	struct cube_err destroy_err; /* the latest failure of the destruction, which is tried again */
+	struct cube_alarm destroy_again;
+	unsigned destroy_tries;
+	struct cube_waiter template_wait; /* a creation that waits for its template's import */
+	struct cube_create_key *extra;    /* the backend's own create keys */
+	size_t n_extra;
+	struct cube_env_text *env_text; /* c.env, shared with the sessions that have seen it */
+	struct cube_buf env_keys;       /* env.NAME of the create line, NUL separated */
+	/* journal */
+	int journal_fd; /* -1: not open */
+	uint64_t journal_size;
+	uint64_t journal_base;   /* its size when it was last written anew */
+	struct cube_buf journal; /* lines that go out with the next flush */
+	/* spools */
+	uint64_t spool_bytes; /* what all jobs' output takes on the disk */
+	unsigned next_slot;
+	unsigned *free_slots; /* of forgotten jobs, to be used again */
+	size_t n_free, cap_free;
+	struct cube_output *spare; /* made ahead for the next merged job */
+	bool spare_busy, have_dir;
+	bool sync_due; /* a sync of its state is on its way */
+	unsigned ended_numbered;
+	uint64_t next_session;
+	uint64_t looked_mono; /* when somebody last looked at the counters */
+	bool usage_busy;
+};
+
+static inline struct cube_own *cube_own(struct cube_cube *c)
+{
+	return cube_container_of(c, struct cube_own, c);
+}
+
+/* cube.c */
+struct cube_cube *cube_cube_new(struct cube_domain *d); /* one reference; NULL: memory */
+/* Into the tables of the domain, under its name. */
+int cube_cube_enlist(struct cube_cube *c, struct cube_err *err);
+/* Makes or opens STATE/cubes/UID and the logs in it. */
+int cube_cube_open_dir(struct cube_cube *c, struct cube_err *err);
+void cube_cube_changed(struct cube_cube *c); /* wakes who waits for its state */
+/* The phase and the reason, with event, transcript line and state on disk. @event NULL: none. */
+void cube_cube_enter(struct cube_cube *c, enum cube_phase phase, const char *reason, const char *event);
+void cube_cube_end_jobs(struct cube_cube *c, enum cube_end how, const struct cube_err *why);
+void cube_cube_sessions_anew(struct cube_cube *c);
+/* Out of the tables; the name is free. */
+void cube_cube_delist(struct cube_cube *c);
+void cube_cube_finish_gone(struct cube_cube *c); /* nothing is left of it anywhere */
+void cube_cube_adopt(struct cube_cube *c);       /* after a load: find out what became of it */
+
+/* keys.c: parses a create line into @c; all refusals happen here. */
+int cube_keys_apply(struct cube_cube *c, const struct cube_create_key *keys, size_t n, struct cube_err *err);
+int cube_label_set(struct cube_cube *c, const char *name, const char *value, struct cube_err *err);
+void cube_labels_free(struct cube_map *labels);
+/* create.c. @keep: cube_own.keep. */
+int cube_create_as(struct cube_domain *d, const struct cube_caller *by, const char *name,
+		   const struct cube_create_key *keys, size_t n_keys, bool keep, struct cube_cube **ret,
+		   struct cube_err *err);
+int cube_create_default_env(struct cube_cube *c);
+void cube_create_go(struct cube_cube *c); /* as soon as its template is there */
+/* A cube_spec of @c, to be used without the lock: what may change is copied; cube_spec_done releases. */
+struct cube_spec_parts {
+	struct cube_spec spec;
+	struct cube_pair *pairs;
+	char **strings;
+	size_t n_strings;
+};
+int cube_spec_make(struct cube_cube *c, struct cube_spec_parts *ret);
+void cube_spec_done(struct cube_spec_parts *p);
+
+/* ---- Operations (life.c) ---- */
+
+enum cube_op_kind {
+	CUBE_OP_CREATE,
+	CUBE_OP_ADOPT,
+	CUBE_OP_START,
+	CUBE_OP_STOP,
+	CUBE_OP_RESTART,
+	CUBE_OP_PAUSE,
+	CUBE_OP_RESUME,
+	CUBE_OP_DESTROY,
+};
+
+struct cube_op {
+	struct cube_work work;
+	struct cube_cube *cube; /* referenced */
+	enum cube_op_kind kind;
+	uint32_t grace_s;
+	struct cube_cancel *cancel;
+	struct cube_life_call *call; /* who waits; NULL: nobody */
+	/* taken under the lock for the thread that runs it */
+	enum cube_phase from;
+	char *id; /* owned */
+	struct cube_spec_parts spec;
+	bool halfway;    /* a restart has stopped it */
+	bool waits_link; /* done at the backend; the agent has not answered yet */
+	/* what came out */
+	int code;
+	struct cube_err err;
+	struct cube_info info;
+	struct cube_alarm late; /* the agent does not answer */
+};
+
+int cube_op_begin(struct cube_cube *c, enum cube_op_kind kind, uint32_t grace_s, struct cube_life_call *call,
+		  struct cube_err *err);
+/* From conn.c: the link that the operation waits for is ready (code 0), or will not be. */
+void cube_op_linked(struct cube_cube *c, int code, const struct cube_err *err);
+void cube_op_cancel(struct cube_cube *c); /* the destruction comes, or the end of the daemon */
+void cube_op_leave_all(struct cube_cube *c,
+		       const struct cube_err *err); /* who waits is answered; it goes on */
+void cube_op_abandon(struct cube_cube *c);          /* no thread has it any more: closing */
+void cube_op_stopped(struct cube_cube *c);          /* nothing runs in it any more */
+/* life_run.c: what runs on the pool's thread, without the lock. */
+void cube_op_run_create(struct cube_op *op);
+void cube_op_run_inspect(struct cube_op *op);
+void cube_op_run_start(struct cube_op *op);
+void cube_op_run_stop(struct cube_op *op);
+void cube_op_run_restart(struct cube_op *op);
+void cube_op_run_pause(struct cube_op *op);
+void cube_op_run_resume(struct cube_op *op);
+void cube_op_run_destroy(struct cube_op *op);
+void cube_op_run_undo(struct cube_op *op);
+const char *cube_op_name(enum cube_op_kind kind);
+
+/* ---- Link (conn.c) ---- */
+
+struct cube_conn {
+	struct cube_list link; /* domain_own.conns */
+	struct cube_post post; /* closes it on the loop's thread */
+	struct cube_domain *domain;
+	struct cube_cube *cube;  /* borrowed: a live connection ends before its sandbox */
+	struct cube_link *agent; /* NULL until the backend gave it */
+	struct cube_cancel *cancel;
+	bool up, synced;
+	bool dead;    /* abandoned: what still comes is dropped */
+	bool closing; /* posted */
+	uint64_t boot;
+	uint64_t ready_mono; /* since when it is usable; 0: not yet */
+};
+
+/* Starts making a link (behind). */
+int cube_conn_begin(struct cube_cube *c, struct cube_err *err);
+/* Gives up the link or the attempt. */
+void cube_conn_drop(struct cube_cube *c);
+bool cube_conn_ready(const struct cube_cube *c);
+/* If it runs, has no link and nothing is about to make one: start. */
+void cube_conn_settle(struct cube_cube *c);
+/* Later: look at the backend what became of it, and make a link if it runs. */
+void cube_conn_again(struct cube_cube *c);
+void cube_conns_close(struct cube_domain *d); /* after the loop ended */
+
+/* ---- State on disk ---- */
+
+/* state.c: cube.json. Save writes and renames at once (a daemon that is killed has it) and syncs behind. */
+int cube_state_save(struct cube_cube *c, struct cube_err *err);
+int cube_state_save_env(struct cube_cube *c, struct cube_err *err);
+/* On a pool thread, no lock: what was saved is on the medium. */
+void cube_state_sync(int dir_fd);
+int cube_state_replace(int dir_fd, const char *name, const void *data, size_t len);
+/* The intention to destroy it: its directory's name. Needs no room on the disk. */
+#define CUBE_STATE_REMOVED ".removed"
+int cube_state_mark_removed(struct cube_cube *c, struct cube_err *err);
+/* Reads cube.json and env of the directory c->dir_fd. */
+int cube_state_load(struct cube_cube *c, struct cube_err *err);
+/* load.c: all sandboxes of the state directory. */
+int cube_load_all(struct cube_domain *d, struct cube_err *err);
+
+/* journal.c: facts about jobs, one line each. Add to the pending lines, then flush with one write. */
+void cube_journal_job(struct cube_job *j); /* all that is known before the end */
+void cube_journal_end(struct cube_job *j);
+void cube_journal_fed(struct cube_job *j);
+void cube_journal_gone(struct cube_job *j);
+void cube_journal_session(struct cube_session *s); /* where its shell is, what it has */
+int cube_journal_flush(struct cube_cube *c, struct cube_err *err);
+int cube_journal_load(struct cube_cube *c, struct cube_err *err);
+int cube_journal_compact(struct cube_cube *c, struct cube_err *err);
+
+/* ---- Environment (envset.c) ---- */
+
+/* What turns @old into @new: NAME=VALUE to set, NAME alone to unset; both NUL separated. */
+int cube_env_diff(const char *old, size_t old_len, const char *new, size_t new_len, struct cube_buf *out);
+int cube_env_apply(const char *base, size_t base_len, const char *changes, size_t changes_len,
+		   struct cube_buf *out);
+/* Two lots of changes as one: @then counts. */
+int cube_env_merge(const struct cube_buf *first, const struct cube_buf *then, struct cube_buf *out);
+/* NUL separated text as NAME=VALUE lines. */
+int cube_env_lines(const char *env, size_t len, struct cube_buf *out);
+
+/* ---- Sessions ---- */
+
+struct cube_session_own {
+	struct cube_session s;
+	struct cube_env_text *env_base; /* the sandbox's environment as this session has it */
+	char *new_cwd;                  /* written; goes with the next command */
+	uint64_t boot;                  /* of the agent that has it */
+	bool begun;                     /* had a command: user is fixed */
+};
+
+static inline struct cube_session_own *cube_session_own(struct cube_session *s)
+{
+	return cube_container_of(s, struct cube_session_own, s);
+}
+
+struct cube_session *cube_session_new(struct cube_cube *c, const char *name,
+				      uint64_t number); /* in the list */
+struct cube_session *cube_session_by_number(struct cube_cube *c, uint64_t number);
+void cube_session_delist(struct cube_session *s);
+void cube_session_kick(struct cube_session *s); /* start the head if it can be */
+void cube_session_news(struct cube_session *s, const struct cube_link_session *n);
+void cube_session_show(struct cube_session *s, struct cube_job *j); /* the latest */
+void cube_session_dequeue(struct cube_job *j);                      /* it ended: the next one's turn */
+/* The environment that a start of @s brings along. */
+int cube_session_start_env(struct cube_session *s, struct cube_buf *out);
+void cube_session_started(struct cube_session *s);
+void cube_session_load_exports(struct cube_session *s);
+int cube_user_check(const char *user, struct cube_err *err);
+void cube_session_anew(struct cube_session *s); /* the far side has nothing of it */
+
+/* ---- Jobs ---- */
+
+#define CUBE_NO_SLOT UINT32_MAX
+
+struct cube_job_own {
+	struct cube_job j;
+	char *text; /* up to CUBE_TEXT_INLINE bytes; NULL: none, or on disk */
+	size_t text_len;
+	bool text_on_disk;    /* jobs/N.cmd */
+	uint32_t slot;        /* of its spool; CUBE_NO_SLOT: none */
+	bool has_order;       /* two pipes: an index beside it */
+	bool spool_dropped;   /* its output was given up for spool_limit */
+	uint64_t spool_bytes; /* counted in the sandbox */
+	uint64_t limit;       /* output_limit at its start */
+	uint64_t boot;        /* of the agent it was sent to; 0: not sent */
+	bool reported;        /* the far side spoke of it on this link */
+	bool unforgotten;     /* the far side keeps its end record until told */
+	bool unsettled;       /* ended, and its end is not in the journal yet */
+	bool interrupted;     /* its writer was interrupted: sent again if the link was down */
+	int fatal;            /* the last fatal signal that cubefs sent; 0: none */
+	/* stdin */
+	int in_fd; /* jobs/N.in while needed; -1 */
+	uint64_t in_size, in_fed;
+	bool in_pipe; /* the running command has an open stdin */
+	bool in_eof;  /* end of input after what is on disk */
+	bool eof_sent;
+	/* transcript */
+	uint64_t said_out, said_err;
+};
+
+static inline struct cube_job_own *cube_job_own(struct cube_job *j)
+{
+	return cube_container_of(j, struct cube_job_own, j);
+}
+
+struct cube_job *cube_job_new(struct cube_cube *c, const char *name, uint64_t number,
+			      bool named); /* in the lists */
+struct cube_job *cube_job_by_number(struct cube_cube *c, uint64_t number);
+int cube_job_check_text(bool argv, const char *text, size_t len, struct cube_err *err);
+void cube_job_unlist(struct cube_job *j);
+int cube_job_text_file(const struct cube_job *j, char out[32]);
+void cube_job_forget(struct cube_job *j); /* out of the lists, files gone */
+void cube_jobs_trim(struct cube_cube *c); /* jobs_kept, spool_limit */
+/* job_run.c */
+void cube_job_start(struct cube_job *j, const char *text,
+		    size_t len);          /* if it can start now; else it waits on */
+void cube_job_try(struct cube_job *j);    /* the same with the text that was kept */
+void cube_job_again(struct cube_job *j);  /* what was sent never arrived */
+void cube_jobs_kick(struct cube_cube *c); /* everything that waits for the sandbox */
+/* job_end.c. Ending wakes; what is slower and nobody waits for (journal, transcript, events, trimming)
+ * follows in settle, after the answers went out where that is possible. */
+void cube_job_ended(struct cube_job *j, const struct cube_end_record *end, const struct cube_err *why);
+/* Ends one of which there is no record: what the spool holds is its output. */
+void cube_job_end_without(struct cube_job *j, enum cube_end how, int sig, const struct cube_err *why);
+void cube_job_output(struct cube_job *j, uint64_t total, uint64_t err_total);
+void cube_job_settle(struct cube_job *j);
+void cube_jobs_settle(struct cube_cube *c); /* all that have ended */
+void cube_job_transcribe(struct cube_job *j);
+/* job_input.c */
+int cube_job_input_file(const struct cube_job *j, char out[32]);
+void cube_job_feed(struct cube_job *j); /* pass on what is on disk, as far as the far side takes it */
+enum cube_stdin cube_job_input_start(struct cube_job *j);
+void cube_job_input_done(struct cube_job *j);  /* it ended: nothing is read any more */
+void cube_job_input_adopt(struct cube_job *j); /* after a load: its writers are gone */
+
+/* jobs_dir.c: after a load: files that belong to nothing go, slots that are taken are known. */
+void cube_jobs_dir_clean(struct cube_cube *c);
+
+/* output.c */
+struct cube_output {
+	atomic_uint refs;
+	uint32_t slot;
+	int out_fd, order_fd;
+	uint64_t punched;
+	/* pins, under the lock */
+	uint64_t *pins; /* lowest offset that each keeps */
+	size_t n_pins, cap_pins;
+};
+/* An empty spool for a job that starts. */
+int cube_output_start(struct cube_job *j, struct cube_err *err);
+void cube_output_reopen(struct cube_job *j); /* a job that was found running again */
+int cube_output_dir(struct cube_cube *c);    /* STATE/cubes/UID/jobs is there */
+void cube_output_ahead(struct cube_cube *c); /* make one ready for the next (behind) */
+void cube_output_prepare(
+	struct cube_cube *c); /* on the creating thread, no lock: the directory, the first spool */
+void cube_output_release(struct cube_job *j); /* its files are given up (forgotten, or for spool_limit) */
+void cube_output_punch(struct cube_job *j);
+void cube_output_account(struct cube_job *j);
+/* Totals by the files themselves. */
+void cube_output_measure(struct cube_job *j, uint64_t *total, uint64_t *err_total);
+
+#endif

@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a sandbox: one table of operations, one at a time, destruction before all.
+ *
+ * An operation begins under the lock, works at the backend on a pool thread (life_run.c), comes back under
+ * the lock, and may then wait for the agent's link before it is finished. What is queued behind it (anything
+ * behind an inspection, the destruction behind anything) begins then. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/clock.h"
+#include "backends/base/log.h"
+#include "ctl/ctl_priv.h"
+#include "ctl/errlog.h"
+#include "ctl/event.h"
+
+#define AGENT_MS 60000u /* so long an operation waits for the agent's first word */
+
+#define IN(phase) (1u << (phase))
+
+struct op_def {
+	const char *name;
+	bool quiet;                       /* not shown as `doing` */
+	uint32_t from;                    /* phases it begins in */
+	uint32_t already;                 /* phases in which there is nothing to do */
+	uint32_t cap;                     /* capability; 0: none */
+	bool links;                       /* ends when the agent's link is ready */
+	void (*run)(struct cube_op *op);  /* pool thread, no lock */
+	void (*done)(struct cube_op *op); /* it succeeded at the backend */
+	void (*failed)(struct cube_op *op);
+	void (*linked)(struct cube_op *op);
+};
+
+static void op_created(struct cube_op *op);
+static void op_create_failed(struct cube_op *op);
+static void op_runs(struct cube_op *op);
+static void op_inspected(struct cube_op *op);
+static void op_inspect_failed(struct cube_op *op);
+static void op_started(struct cube_op *op);
+static void op_restart_failed(struct cube_op *op);
+static void op_stop_done(struct cube_op *op);
+static void op_paused(struct cube_op *op);
+static void op_resumed(struct cube_op *op);
+static void op_destroyed(struct cube_op *op);
+static void op_destroy_failed(struct cube_op *op);
+
+static const struct op_def op_defs[] = {
+	[CUBE_OP_CREATE] = {.name = "create",
+			    .from = IN(CUBE_CREATING),
+			    .links = true,
+			    .run = cube_op_run_create,
+			    .done = op_created,
+			    .failed = op_create_failed,
+			    .linked = op_runs},
+	[CUBE_OP_ADOPT] = {.name = "inspect",
+			   .quiet = true,
+			   .from = UINT32_MAX,
+			   .run = cube_op_run_inspect,
+			   .done = op_inspected,
+			   .failed = op_inspect_failed},
+	[CUBE_OP_START] = {.name = "start",
+			   .from = IN(CUBE_STOPPED),
+			   .already = IN(CUBE_RUNNING),
+			   .cap = CUBE_CAP_STOP,
+			   .links = true,
+			   .run = cube_op_run_start,
+			   .done = op_started},
+	[CUBE_OP_STOP] = {.name = "stop",
+			  .from = IN(CUBE_RUNNING) | IN(CUBE_PAUSED),
+			  .already = IN(CUBE_STOPPED),
+			  .cap = CUBE_CAP_STOP,
+			  .run = cube_op_run_stop,
+			  .done = op_stop_done},
+	[CUBE_OP_RESTART] = {.name = "restart",
+			     .from = IN(CUBE_RUNNING) | IN(CUBE_PAUSED) | IN(CUBE_STOPPED),
+			     .cap = CUBE_CAP_STOP,
+			     .links = true,
+			     .run = cube_op_run_restart,
+			     .done = op_started,
+			     .failed = op_restart_failed},
+	[CUBE_OP_PAUSE] = {.name = "pause",
+			   .from = IN(CUBE_RUNNING),
+			   .already = IN(CUBE_PAUSED),
+			   .cap = CUBE_CAP_PAUSE,
+			   .run = cube_op_run_pause,
+			   .done = op_paused},
+	[CUBE_OP_RESUME] = {.name = "resume",
+			    .from = IN(CUBE_PAUSED),
+			    .already = IN(CUBE_RUNNING),
+			    .cap = CUBE_CAP_PAUSE,
+			    .links = true,
+			    .run = cube_op_run_resume,
+			    .done = op_resumed},
+	[CUBE_OP_DESTROY] = {.name = "destroy",
+			     .from = UINT32_MAX,
+			     .run = cube_op_run_destroy,
+			     .done = op_destroyed,
+			     .failed = op_destroy_failed},
+};
+
+const char *cube_op_name(enum cube_op_kind kind)
+{
+	return op_defs[kind].name;
+}
+
+/* ---- The object ---- */
+
+static void op_free(struct cube_op *op)
+{
+	cube_alarm_off(&op->late);
+	cube_cancel_unref(op->cancel);
+	cube_spec_done(&op->spec);
+	cube_free(op->id);
+	cube_cube_unref(op->cube);
+	cube_free(op);
+}
+
+static void op_late(struct cube_alarm *a)
+{
+	struct cube_op *op = cube_container_of(a, struct cube_op, late);
+	struct cube_err err;
+
+	(void)cube_fail(&err, -ETIMEDOUT, "its agent does not answer");
+	cube_op_linked(op->cube, -ETIMEDOUT, &err);
+}
+
+static struct cube_op *op_new(struct cube_cube *c, enum cube_op_kind kind, uint32_t grace_s,
+			      struct cube_life_call *call)
+{
+	struct cube_op *op = cube_calloc(1, sizeof(*op));
+
+	if (op == NULL)
+		return NULL;
+	op->cube = cube_cube_ref(c);
+	op->kind = kind;
+	op->grace_s = grace_s;
+	op->call = call;
+	cube_alarm_init(&op->late, op_late);
+	op->cancel = cube_cancel_new();
+	if (op->cancel == NULL) {
+		op_free(op);
+		return NULL;
+	}
+	return op;
+}
+
+static void op_answer(struct cube_op *op, int code, const struct cube_err *err)
+{
+	struct cube_life_call *call = op->call;
+
+	op->call = NULL;
+	if (call != NULL && !call->cancelled)
+		call->done(call, code, err);
+}
+
+/* ---- Beginning ---- */
+
+static int op_refuse(const struct cube_cube *c, const struct op_def *def, struct cube_err *err)
+{
+	bool down = c->phase == CUBE_STOPPED || c->phase >= CUBE_ERROR;
+
+	if (c->phase == CUBE_CREATING)
+		return cube_fail(err, -EBUSY, "%s: sandbox '%s' is being created", def->name, c->name);
+	return cube_fail(err, down ? -EHOSTDOWN : -EINVAL, "%s: sandbox '%s' is %s%s%s", def->name, c->name,
+			 c->phase == CUBE_ERROR ? "in state error" : cube_phase_name(c->phase),
+			 c->reason[0] != '\0' && down ? ": " : "", down ? c->reason : "");
+}
+
+/* 0: it can begin; 1: there is nothing to do. */
+static int op_check(const struct cube_cube *c, enum cube_op_kind kind, struct cube_err *err)
+{
+	const struct op_def *def = &op_defs[kind];
+
+	if (def->cap != 0) {
+		int r = cube_backend_need(c->service->backend, (enum cube_cap)def->cap, err);
+
+		if (r < 0)
+			return r;
+	}
+	if (def->already & IN(c->phase))
+		return 1;
+	if (!(def->from & IN(c->phase)))
+		return op_refuse(c, def, err);
+	if (c->terminal && kind != CUBE_OP_DESTROY && kind != CUBE_OP_ADOPT)
+		return cube_fail(err, -EHOSTDOWN, "%s: sandbox '%s' cannot run again: %s", def->name, c->name,
+				 c->reason);
+	return 0;
+}
+
+static void op_work(struct cube_work *w);
+
+/* What the thread needs, taken under the lock. */
+static int op_load(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+
+	op->from = c->phase;
+	if (c->id != NULL && op->id == NULL) {
+		op->id = cube_strdup(c->id);
+		if (op->id == NULL)
+			return -ENOMEM;
+	}
+	return op->kind == CUBE_OP_CREATE ? cube_spec_make(c, &op->spec) : 0;
+}
+
+static void op_submit(struct cube_op *op)
+{
+	op->work.run = op_work;
+	op->work.key = cube_backend_queue_key(op->cube->service->backend, op->cube);
+	cube_task_submit(op->cube->domain, &op->work);
+}
+
+static int op_launch(struct cube_op *op, struct cube_err *err)
+{
+	struct cube_cube *c = op->cube;
+	struct cube_err lost;
+
+	if (op_load(op) < 0)
+		return cube_fail(err, -ENOMEM, "%s: sandbox '%s': out of memory", cube_op_name(op->kind),
+				 c->name);
+	cube_own(c)->op = op;
+	if (!op_defs[op->kind].quiet) {
+		c->doing = cube_op_name(op->kind);
+		if (op->kind != CUBE_OP_DESTROY && op->kind != CUBE_OP_CREATE &&
+		    cube_state_save(c, &lost) < 0)
+			cube_log(CUBE_LOG_ERROR, "ctl", "%s", lost.text);
+		cube_cube_changed(c);
+	}
+	op_submit(op);
+	return 0;
+}
+
+/* The destruction: what is under way is told to hurry, what waited is refused. */
+static int op_begin_destroy(struct cube_cube *c)
+{
+	static const struct cube_err gone = {.code = -EHOSTDOWN, .text = "the sandbox is being destroyed"};
+	struct cube_own *own = cube_own(c);
+	struct cube_op *op = op_new(c, CUBE_OP_DESTROY, 0, NULL);
+
+	if (op == NULL || (own->op == NULL && op_launch(op, NULL) < 0)) {
+		if (op != NULL)
+			op_free(op);
+		cube_alarm_set(c->domain, &own->destroy_again, 1000); /* when there is memory */
+		return -ENOMEM;
+	}
+	if (own->op == op)
+		return 0;
+	if (own->next_op != NULL) {
+		op_answer(own->next_op, gone.code, &gone);
+		op_free(own->next_op);
+	}
+	own->next_op = op;
+	cube_op_cancel(c);
+	return 0;
+}
+
+int cube_op_begin(struct cube_cube *c, enum cube_op_kind kind, uint32_t grace_s, struct cube_life_call *call,
+		  struct cube_err *err)
+{
+	struct cube_own *own = cube_own(c);
+	bool behind = own->op != NULL && own->op->kind == CUBE_OP_ADOPT && kind != CUBE_OP_ADOPT;
+
+	if (c->domain->closing)
+		return cube_fail(err, -EHOSTDOWN, "sandbox '%s': the daemon is ending", c->name);
+	if (kind == CUBE_OP_DESTROY)
+		return op_begin_destroy(c);
+	if ((own->op != NULL && !behind) || own->next_op != NULL)
+		return cube_fail(err, -EBUSY, "sandbox '%s': %s is under way", c->name,
+				 cube_op_name(own->next_op != NULL ? own->next_op->kind : own->op->kind));
+	int r = behind ? 0 : op_check(c, kind, err);
+	if (r == 1 && call != NULL)
+		call->done(call, 0, NULL);
+	if (r != 0)
+		return r < 0 ? r : 0;
+
+	struct cube_op *op = op_new(c, kind, grace_s, call);
+
+	if (op == NULL)
+		return cube_fail(err, -ENOMEM, "%s: sandbox '%s': out of memory", cube_op_name(kind),
+				 c->name);
+	if (behind) {
+		own->next_op = op;
+		return 0;
+	}
+	r = op_launch(op, err);
+	if (r < 0)
+		op_free(op);
+	return r;
+}
+
+int cube_cube_life(struct cube_cube *c, struct cube_life_call *call, struct cube_err *err)
+{
+	static const enum cube_op_kind kinds[] = {
+		[CUBE_LIFE_START] = CUBE_OP_START,     [CUBE_LIFE_STOP] = CUBE_OP_STOP,
+		[CUBE_LIFE_RESTART] = CUBE_OP_RESTART, [CUBE_LIFE_PAUSE] = CUBE_OP_PAUSE,
+		[CUBE_LIFE_RESUME] = CUBE_OP_RESUME,
+	};
+
+	return cube_op_begin(c, kinds[call->what], call->grace_s, call, err);
+}
+
+void cube_cube_life_leave(struct cube_cube *c, struct cube_life_call *call)
+{
+	struct cube_own *own = cube_own(c);
+
+	if (own->op != NULL && own->op->call == call)
+		own->op->call = NULL;
+	if (own->next_op != NULL && own->next_op->call == call)
+		own->next_op->call = NULL;
+}
+
+void cube_op_cancel(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+
+	if (own->op == NULL)
+		return;
+	cube_cancel_fire(own->op->cancel);
+	if (own->op->waits_link) {
+		static const struct cube_err cancelled = {.code = -EINTR, .text = "it was cancelled"};
+
+		cube_conn_drop(c);
+		cube_op_linked(c, -EINTR, &cancelled);
+	}
+}
+
+void cube_op_leave_all(struct cube_cube *c, const struct cube_err *err)
+{
+	struct cube_own *own = cube_own(c);
+
+	if (own->op != NULL)
+		op_answer(own->op, err->code, err);
+	if (own->next_op != NULL)
+		op_answer(own->next_op, err->code, err);
+}
+
+void cube_op_abandon(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+
+	if (own->next_op != NULL)
+		op_free(cube_steal(own->next_op));
+	if (own->op != NULL)
+		op_free(cube_steal(own->op));
+}
+
+/* ---- Ending ---- */
+
+static void op_next(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+	struct cube_op *op = own->next_op;
+	struct cube_err err = {0};
+	int r;
+
+	own->next_op = NULL;
+	if (op == NULL)
+		return;
+	r = c->domain->closing ? cube_fail(&err, -EHOSTDOWN, "the daemon is ending")
+			       : op_check(c, op->kind, &err);
+	if (r == 0)
+		r = op_launch(op, &err);
+	if (own->op == op)
+		return;
+	if (op->kind == CUBE_OP_DESTROY && !c->domain->closing)
+		cube_alarm_set(c->domain, &own->destroy_again, 1000);
+	op_answer(op, r < 0 ? r : 0, r < 0 ? &err : NULL);
+	op_free(op);
+}
+
+/* Use came while it was being paused: it runs again at once. */
+static void op_wanted(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+	bool wanted = own->wanted;
+
+	own->wanted = false;
+	if (wanted && own->op == NULL && c->phase == CUBE_PAUSED && c->resume)
+		(void)cube_op_begin(c, CUBE_OP_RESUME, 0, NULL, NULL);
+}
+
+static void op_finish(struct cube_op *op)
+{
+	struct cube_cube *c = cube_cube_ref(op->cube);
+	struct cube_own *own = cube_own(c);
+
+	own->op = NULL;
+	if (!op_defs[op->kind].quiet) {
+		c->doing = NULL;
+		if (c->phase != CUBE_REMOVED && op->code < 0)
+			(void)cube_state_save(
+				c, NULL); /* it is no longer under way; the next save says so as well */
+	}
+	op_answer(op, op->code, op->code < 0 ? &op->err : NULL);
+	op_free(op);
+	op_next(c);
+	op_wanted(c);
+	cube_cube_changed(c);
+	cube_conn_settle(c);
+	cube_jobs_kick(c);
+	cube_cube_unref(c);
+}
+
+static void op_wait_link(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+
+	op->waits_link = true;
+	if (cube_conn_ready(c)) {
+		cube_op_linked(c, 0, NULL);
+		return;
+	}
+	cube_alarm_set(c->domain, &op->late, AGENT_MS);
+	if (cube_own(c)->conn != NULL)
+		return;
+
+	int r = cube_conn_begin(c, &op->err);
+
+	if (r < 0) {
+		struct cube_err err = op->err;
+
+		cube_op_linked(c, r, &err);
+	}
+}
+
+static void op_back(struct cube_op *op)
+{
+	const struct op_def *def = &op_defs[op->kind];
+	struct cube_cube *c = op->cube;
+	bool superseded = c->phase == CUBE_REMOVED && op->kind != CUBE_OP_DESTROY;
+
+	if (superseded) {
+		/* The destruction waits. It must know what was made. */
+		if (op->kind == CUBE_OP_CREATE && op->code == 0 && c->id == NULL)
+			c->id = cube_steal(op->id);
+		if (op->code == 0)
+			op->code = cube_fail(&op->err, -EHOSTDOWN, "sandbox '%s' was destroyed", c->name);
+		op_finish(op);
+		return;
+	}
+	if (op->code < 0) {
+		if (def->failed != NULL)
+			def->failed(op);
+		op_finish(op);
+		return;
+	}
+	def->done(op);
+	if (op->code == 0 && def->links && c->service->backend->caps & CUBE_CAP_EXEC)
+		op_wait_link(op);
+	else {
+		if (op->code == 0 && def->linked != NULL)
+			def->linked(op);
+		op_finish(op);
+	}
+}
+
+static void op_work(struct cube_work *w)
+{
+	struct cube_op *op = cube_container_of(w, struct cube_op, work);
+	struct cube_domain *d = op->cube->domain;
+
+	op_defs[op->kind].run(op);
+	cube_domain_enter(d);
+	op_back(op);
+	cube_task_end(d);
+	cube_domain_leave(d);
+}
+
+/* ---- The agent ---- */
+
+static void op_undo_work(struct cube_work *w)
+{
+	struct cube_op *op = cube_container_of(w, struct cube_op, work);
+	struct cube_domain *d = op->cube->domain;
+
+	cube_op_run_undo(op);
+	cube_domain_enter(d);
+	cube_free(cube_steal(op->cube->id));
+	if (op->cube->phase != CUBE_REMOVED)
+		op_create_failed(op);
+	op_finish(op);
+	cube_task_end(d);
+	cube_domain_leave(d);
+}
+
+void cube_op_linked(struct cube_cube *c, int code, const struct cube_err *err)
+{
+	struct cube_op *op = cube_own(c)->op;
+	const struct op_def *def;
+
+	if (op == NULL || !op->waits_link)
+		return;
+	def = &op_defs[op->kind];
+	op->waits_link = false;
+	cube_alarm_off(&op->late);
+	if (code == 0) {
+		if (def->linked != NULL && c->phase != CUBE_REMOVED)
+			def->linked(op);
+		op_finish(op);
+		return;
+	}
+	op->code = code;
+	op->err = *err;
+	cube_conn_drop(c);
+	if (op->kind == CUBE_OP_CREATE && c->phase != CUBE_REMOVED && !c->domain->closing) {
+		op->work.run = op_undo_work;
+		cube_task_submit(c->domain, &op->work);
+		return;
+	}
+	op_finish(op);
+}
+
+/* ---- What each one means ---- */
+
+static void op_created(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+
+	cube_free(c->id);
+	c->id = cube_strdup(op->id);
+	if (c->id == NULL) {
+		op->code = cube_fail(&op->err, -ENOMEM, "out of memory");
+		return;
+	}
+	(void)cube_state_save(c, NULL); /* if it cannot be kept, the mark at the backend finds it */
+}
+
+static void op_runs(struct cube_op *op)
+{
+	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
+}
+
+static void op_create_failed(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+
+	if (c->domain->closing && op->code == -EINTR)
+		return; /* still accepted: the next daemon makes it */
+	c->failure = op->err;
+	c->doing = NULL;
+	cube_errlog_add(c->errors, NULL, "create", &op->err);
+	cube_errlog_add(c->domain->errors, NULL, "create", &op->err);
+	cube_cube_end_jobs(c, CUBE_END_KILLED, &op->err);
+	cube_cube_enter(c, CUBE_ERROR, "the creation failed", "error");
+}
+
+static void op_started(struct cube_op *op)
+{
+	op->cube->started_wall = cube_clock_wall();
+	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
+}
+
+static void op_restart_failed(struct cube_op *op)
+{
+	if (op->halfway)
+		cube_cube_enter(op->cube, CUBE_STOPPED, "stopped", NULL);
+}
+
+void cube_op_stopped(struct cube_cube *c)
+{
+	cube_conn_drop(c);
+	cube_cube_end_jobs(c, CUBE_END_KILLED, NULL);
+	cube_cube_sessions_anew(c);
+	cube_own(c)->paused_mono = 0;
+	cube_cube_enter(c, CUBE_STOPPED, "stopped", "stopped");
+}
+
+static void op_stop_done(struct cube_op *op)
+{
+	op->cube->doing = NULL;
+	cube_op_stopped(op->cube);
+}
+
+static void op_paused(struct cube_op *op)
+{
+	op->cube->doing = NULL;
+	cube_own(op->cube)->paused_mono = cube_clock_mono();
+	cube_cube_enter(op->cube, CUBE_PAUSED, "paused", "paused");
+}
+
+static void op_resumed(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+	struct cube_own *own = cube_own(c);
+
+	if (c->agent != NULL && own->paused_mono != 0)
+		cube_link_paused(c->agent, (cube_clock_mono() - own->paused_mono) / 1000000);
+	own->paused_mono = 0;
+	c->doing = NULL;
+	cube_cube_enter(c, CUBE_RUNNING, NULL, "resumed");
+}
+
+static void op_found_down(struct cube_cube *c, const char *reason)
+{
+	static const struct cube_err ended = {.text = "the sandbox ended"};
+	bool can_start = (c->service->backend->caps & CUBE_CAP_STOP) != 0;
+
+	cube_conn_drop(c);
+	cube_cube_end_jobs(c, CUBE_END_LOST, &ended);
+	cube_cube_sessions_anew(c);
+	c->terminal = !can_start;
+	cube_cube_enter(c, CUBE_STOPPED, reason[0] != '\0' ? reason : "exited", "stopped");
+	if (strcmp(reason, "oom") == 0)
+		cube_event(c->domain->events, c->name, "oom", "the sandbox ended");
+}
+
+static void op_found_gone(struct cube_cube *c)
+{
+	(void)cube_fail(&c->failure, -EHOSTDOWN, "backend '%s' no longer has it", c->service->backend->name);
+	cube_conn_drop(c);
+	cube_cube_end_jobs(c, CUBE_END_LOST, &c->failure);
+	cube_cube_sessions_anew(c);
+	c->terminal = true;
+	cube_cube_enter(c, CUBE_ERROR, "lost", "lost");
+}
+
+static void op_inspected(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+
+	switch (op->info.state) {
+	case CUBE_IS_RUNNING:
+		if (c->phase != CUBE_RUNNING)
+			cube_cube_enter(c, CUBE_RUNNING, NULL, "running");
+		return; /* the link is made behind this (cube_conn_settle) */
+	case CUBE_IS_PAUSED:
+		if (c->phase != CUBE_PAUSED)
+			cube_cube_enter(c, CUBE_PAUSED, "paused", "paused");
+		return;
+	case CUBE_IS_STOPPED:
+		if (c->phase != CUBE_STOPPED)
+			op_found_down(c, op->info.reason);
+		return;
+	case CUBE_IS_GONE:
+		op_found_gone(c);
+		return;
+	}
+}
+
+static void op_inspect_failed(struct cube_op *op)
+{
+	cube_conn_again(op->cube);
+}
+
+static void op_destroyed(struct cube_op *op)
+{
+	cube_cube_finish_gone(op->cube);
+}
+
+static void op_destroy_failed(struct cube_op *op)
+{
+	struct cube_own *own = cube_own(op->cube);
+	unsigned shift = own->destroy_tries < 6 ? own->destroy_tries++ : 6;
+
+	own->destroy_err = op->err;
+	cube_log(CUBE_LOG_WARNING, "ctl", "destroy '%s': %s", op->cube->name, op->err.text);
+	cube_errlog_add(op->cube->domain->errors, NULL, "destroy", &op->err);
+	if (!op->cube->domain->closing)
+		cube_alarm_set(op->cube->domain, &own->destroy_again, 500u << shift);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operations' calls at the backend: on a pool thread, without the lock. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/file.h"
+#include "ctl/ctl_priv.h"
+
+static struct cube_backend *op_backend(struct cube_op *op)
+{
+	return op->cube->service->backend;
+}
+
+void cube_op_run_create(struct cube_op *op)
+{
+	char *id = NULL;
+
+	/* The intention is on the medium before anything exists. */
+	cube_state_sync(op->cube->dir_fd);
+	cube_output_prepare(op->cube);
+	op->code = cube_backend_create(op_backend(op), &op->spec.spec, op->cancel, &id, &op->err);
+	if (op->code < 0)
+		return;
+	cube_free(op->id);
+	op->id = id;
+}
+
+void cube_op_run_inspect(struct cube_op *op)
+{
+	if (op->id == NULL) {
+		op->info.state = CUBE_IS_GONE;
+		return;
+	}
+	op->code = cube_backend_inspect(op_backend(op), op->id, &op->info, &op->err);
+	if (op->code == -ENOENT) {
+		op->code = 0;
+		op->info.state = CUBE_IS_GONE;
+	}
+}
+
+void cube_op_run_start(struct cube_op *op)
+{
+	op->code = cube_backend_start(op_backend(op), op->id, op->cancel, &op->err);
+}
+
+/* A frozen process takes no TERM, so a paused sandbox runs again to be stopped. */
+void cube_op_run_stop(struct cube_op *op)
+{
+	if (op->from == CUBE_PAUSED)
+		(void)cube_backend_resume(op_backend(op), op->id, op->cancel,
+					  NULL); /* the stop says what is wrong */
+	op->code = cube_backend_stop(op_backend(op), op->id, op->grace_s, op->cancel, &op->err);
+}
+
+void cube_op_run_restart(struct cube_op *op)
+{
+	if (op->from != CUBE_STOPPED) {
+		cube_op_run_stop(op);
+		if (op->code < 0)
+			return;
+		cube_domain_enter(op->cube->domain);
+		cube_op_stopped(op->cube);
+		cube_domain_leave(op->cube->domain);
+	}
+	op->halfway = true;
+	cube_op_run_start(op);
+}
+
+void cube_op_run_pause(struct cube_op *op)
+{
+	op->code = cube_backend_pause(op_backend(op), op->id, op->cancel, &op->err);
+}
+
+void cube_op_run_resume(struct cube_op *op)
+{
+	op->code = cube_backend_resume(op_backend(op), op->id, op->cancel, &op->err);
+}
+
+/* ---- Destruction ---- */
+
+struct marked {
+	const char *uid;
+	char id[CUBE_ID_MAX + 1];
+};
+
+static void marked_look(void *ctx, const struct cube_info *info)
+{
+	struct marked *m = ctx;
+
+	if (strcmp(info->uid, m->uid) == 0)
+		(void)snprintf(m->id, sizeof(m->id), "%s", info->id);
+}
+
+/* A creation that was cut off may have left something: it bears our mark. */
+static int destroy_marked(struct cube_op *op)
+{
+	struct marked m = {.uid = op->cube->uid};
+	int r = cube_backend_list(op_backend(op), NULL, marked_look, &m, &op->err);
+
+	if (r < 0 || m.id[0] == '\0')
+		return r;
+	return cube_backend_destroy(op_backend(op), m.id, &op->err);
+}
+
+static int destroy_dir(struct cube_op *op)
+{
+	char name[sizeof(op->cube->uid) + sizeof(CUBE_STATE_REMOVED)];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%s" CUBE_STATE_REMOVED, op->cube->uid);
+	r = cube_file_remove_tree(cube_domain_own(op->cube->domain)->cubes_fd, name);
+	if (r < 0)
+		return cube_fail(&op->err, r, "its state directory %s: %s", name, cube_errno_text(r));
+	return 0;
+}
+
+void cube_op_run_destroy(struct cube_op *op)
+{
+	op->code =
+		op->id != NULL ? cube_backend_destroy(op_backend(op), op->id, &op->err) : destroy_marked(op);
+	if (op->code == 0)
+		op->code = destroy_dir(op);
+}
+
+/* What a creation made whose agent never answered. */
+void cube_op_run_undo(struct cube_op *op)
+{
+	struct cube_err err;
+
+	if (cube_backend_destroy(op_backend(op), op->id, &err) < 0)
+		(void)cube_fail_in(&op->err, "'%s' is left at the backend (%s)", op->id, err.text);
+}

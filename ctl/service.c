@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The configured backends: opened from the configuration, their status and templates refreshed behind. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/clock.h"
+#include "backends/base/file.h"
+#include "backends/base/log.h"
+#include "backends/base/name.h"
+#include "backends/base/num.h"
+#include "backends/registry.h"
+#include "ctl/ctl_priv.h"
+
+#define SERVICE_SECTION "backend "
+
+struct service_own {
+	struct cube_service s;
+	char *name;
+	char *state_dir;
+	struct cube_backend_env env;
+	struct cube_domain *domain;
+	uint64_t stamp;
+	bool listed; /* the backend has said which templates it has */
+};
+
+uint64_t cube_service_stamp(struct cube_service *s)
+{
+	return ++cube_container_of(s, struct service_own, s)->stamp;
+}
+
+struct cube_domain *cube_service_domain(struct cube_service *s)
+{
+	return cube_container_of(s, struct service_own, s)->domain;
+}
+
+bool cube_service_listed(struct cube_service *s)
+{
+	return cube_container_of(s, struct service_own, s)->listed;
+}
+
+void cube_service_set_listed(struct cube_service *s)
+{
+	cube_container_of(s, struct service_own, s)->listed = true;
+}
+
+static void service_free(struct cube_service *s)
+{
+	struct service_own *own = cube_container_of(s, struct service_own, s);
+
+	cube_templates_close(s);
+	cube_backend_close(s->backend);
+	cube_free(own->name);
+	cube_free(own->state_dir);
+	cube_free(own);
+}
+
+/* STATE/backends/NAME, the instance's own. */
+static int service_dir(struct cube_domain *d, struct service_own *own, struct cube_err *err)
+{
+	own->state_dir = cube_asprintf("%s/backends/%s", d->state_dir, own->name);
+	if (own->state_dir == NULL)
+		return cube_fail(err, -ENOMEM, "backend '%s': out of memory", own->name);
+	int r = cube_file_mkdir_path(own->state_dir, 0700);
+	if (r < 0)
+		return cube_fail(err, r, "backend '%s': directory %s: %s", own->name, own->state_dir,
+				 cube_errno_text(r));
+	return 0;
+}
+
+static int service_open(struct cube_domain *d, const char *name, const char *kind,
+			const struct cube_conf_section *conf, struct cube_service **ret, struct cube_err *err)
+{
+	const struct cube_backend_ops *ops = cube_backend_find(kind);
+
+	if (ops == NULL)
+		return cube_fail(err, -EINVAL, "backend '%s': no kind '%s' is built in; set kind=%s", name,
+				 kind, cube_backend_kinds[0]->kind);
+	struct service_own *own = cube_calloc(1, sizeof(*own));
+	if (own == NULL)
+		return cube_fail(err, -ENOMEM, "backend '%s': out of memory", name);
+	cube_list_init(&own->s.link);
+	cube_list_init(&own->s.templates);
+	own->domain = d;
+	own->name = cube_strdup(name);
+	int r = own->name == NULL ? cube_fail(err, -ENOMEM, "backend '%s': out of memory", name)
+				  : service_dir(d, own, err);
+	if (r == 0) {
+		own->env = (struct cube_backend_env){
+			.name = own->name, .state_dir = own->state_dir, .loop = d->loop, .conf = conf};
+		r = cube_backend_open(ops, &own->env, &own->s.backend, err);
+	}
+	if (r < 0) {
+		cube_free(own->name);
+		cube_free(own->state_dir);
+		cube_free(own);
+		return r;
+	}
+	own->s.seq = d->next_seq++;
+	*ret = &own->s;
+	return 0;
+}
+
+static int service_add(struct cube_domain *d, const char *name, const char *kind,
+		       const struct cube_conf_section *conf, struct cube_err *err)
+{
+	struct cube_service *s;
+	int is_default = 0;
+	const char *word = cube_conf_get(conf, "default");
+
+	if (!cube_name_ok(name))
+		return cube_fail(err, -EINVAL, "configuration: '%s' is no name for a backend", name);
+	if (word != NULL && cube_num_bool(word, &is_default) < 0)
+		return cube_fail(err, -EINVAL, "configuration: [backend %s] default=%s: yes or no", name,
+				 word);
+	if (is_default && d->default_service != NULL)
+		return cube_fail(err, -EINVAL, "configuration: '%s' and '%s' are both the default backend",
+				 d->default_service->backend->name, name);
+	int r = service_open(d, name, kind, conf, &s, err);
+	if (r < 0)
+		return r;
+	cube_list_push(&d->services, &s->link);
+	if (is_default)
+		d->default_service = s;
+	return cube_templates_load(d, s, err);
+}
+
+/* The default stands first. */
+static void services_order(struct cube_domain *d)
+{
+	if (d->default_service == NULL)
+		d->default_service = cube_list_entry(d->services.next, struct cube_service, link);
+
+	struct cube_list *l = &d->default_service->link;
+
+	cube_list_remove(l);
+	l->prev = &d->services;
+	l->next = d->services.next;
+	d->services.next->prev = l;
+	d->services.next = l;
+	d->default_service->seq = 0; /* before all others in a listing */
+	cube_list_each (i, &d->services)
+		cube_list_entry(i, struct cube_service, link)->seq++;
+}
+
+int cube_services_open(struct cube_domain *d, struct cube_err *err)
+{
+	const struct cube_conf_section *conf;
+
+	for (size_t i = 0; d->conf != NULL && (conf = cube_conf_at(d->conf, i)) != NULL; i++) {
+		const char *name = cube_conf_section_name(conf);
+
+		if (strncmp(name, SERVICE_SECTION, strlen(SERVICE_SECTION)) != 0)
+			continue;
+		name += strlen(SERVICE_SECTION);
+
+		const char *kind = cube_conf_get(conf, "kind");
+		int r = service_add(d, name, kind != NULL ? kind : name, conf, err);
+
+		if (r < 0)
+			return r;
+	}
+	if (cube_list_empty(&d->services)) {
+		const char *kind = cube_backend_kinds[0]->kind;
+		int r = service_add(d, kind, kind, NULL, err);
+
+		if (r < 0)
+			return r;
+	}
+	services_order(d);
+	return 0;
+}
+
+void cube_services_close(struct cube_domain *d)
+{
+	for (struct cube_list *i = cube_list_pop(&d->services); i != NULL; i = cube_list_pop(&d->services))
+		service_free(cube_list_entry(i, struct cube_service, link));
+}
+
+/* ---- Refresh ---- */
+
+static void refresh_template(void *ctx, const struct cube_template *t)
+{
+	struct cube_buf *out = ctx;
+
+	(void)cube_buf_add(out, t, sizeof(*t)); /* an overfull list is seen in out->error */
+}
+
+static void refresh_take(struct cube_refresh *r)
+{
+	struct cube_service *s = r->service;
+
+	s->status = r->status;
+	s->status_wall = cube_clock_wall();
+	if (r->templates.error == 0 && s->backend->caps & CUBE_CAP_TEMPLATES)
+		cube_templates_take(r->domain, s,
+				    (const struct cube_template *)(const void *)r->templates.data,
+				    r->templates.len / sizeof(struct cube_template), r->stamp);
+}
+
+static void refresh_run(struct cube_work *w)
+{
+	struct cube_refresh *r = cube_container_of(w, struct cube_refresh, work);
+	struct cube_backend *b = r->service->backend;
+	struct cube_domain *d = r->domain;
+
+	r->code = cube_backend_status(b, NULL, &r->status, &r->err);
+	if (b->caps & CUBE_CAP_TEMPLATES) {
+		int code = cube_backend_template_list(b, refresh_template, &r->templates, NULL);
+
+		if (code < 0)
+			r->templates.error = code;
+	}
+	cube_domain_enter(d);
+	if (r->code == 0)
+		refresh_take(r);
+	else {
+		r->service->status.reachable = false;
+		r->service->status_wall = cube_clock_wall();
+		cube_log(CUBE_LOG_WARNING, "ctl", "backend '%s': %s", b->name, r->err.text);
+	}
+	cube_wake(&d->changed);
+	cube_buf_done(&r->templates);
+	if (r->done != NULL)
+		r->done(r);
+	else
+		cube_free(r);
+	cube_task_end(d);
+	cube_domain_leave(d);
+}
+
+int cube_service_refresh(struct cube_domain *d, struct cube_service *s, struct cube_refresh **ret,
+			 struct cube_err *err)
+{
+	struct cube_refresh *r = cube_calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return cube_fail(err, -ENOMEM, "backend '%s': out of memory", s->backend->name);
+	r->domain = d;
+	r->service = s;
+	r->stamp = cube_service_stamp(s);
+	r->work.run = refresh_run;
+	r->work.key = cube_backend_queue_key(s->backend, NULL);
+	cube_buf_init(&r->templates, (size_t)8 << 20);
+	if (ret != NULL)
+		*ret = r;
+	cube_task_submit(d, &r->work);
+	return 0;
+}

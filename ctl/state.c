@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cube.json: what a sandbox is, replaced as a whole.
+ *
+ * A save is written and renamed before it returns, so that a daemon killed at any instruction has the old or
+ * the new one. That needs no fsync, which would hold the domain's lock for as long as the disk likes; the
+ * medium follows behind, and always before the backend is told to make something (cube_state_sync). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/file.h"
+#include "ctl/bytes.h"
+#include "ctl/ctl_priv.h"
+
+#define STATE_VERSION 1
+#define STATE_MAX     ((size_t)16 << 20)
+
+/* ---- Files ---- */
+
+int cube_state_replace(int dir_fd, const char *name, const void *data, size_t len)
+{
+	char temporary[80];
+	int r;
+
+	(void)snprintf(temporary, sizeof(temporary), "%s.new", name);
+	cube_auto_fd fd =
+		openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	r = cube_file_write_all(fd, data, len);
+	if (r == 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(dir_fd, temporary, 0);
+	return r;
+}
+
+static void state_sync_file(int dir_fd, const char *name)
+{
+	cube_auto_fd fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd >= 0)
+		(void)fsync(fd); /* an error here is one of the disk: the next write says so */
+}
+
+void cube_state_sync(int dir_fd)
+{
+	state_sync_file(dir_fd, "cube.json");
+	state_sync_file(dir_fd, "env");
+	state_sync_file(dir_fd, "journal");
+	state_sync_file(dir_fd, ".");
+	state_sync_file(dir_fd, "..");
+}
+
+struct sync_work {
+	struct cube_work work;
+	struct cube_cube *cube;
+};
+
+static void sync_run(struct cube_work *w)
+{
+	struct sync_work *s = cube_container_of(w, struct sync_work, work);
+	struct cube_domain *d = s->cube->domain;
+
+	cube_domain_enter(d);
+	cube_own(s->cube)->sync_due = false;
+	cube_domain_leave(d);
+	cube_state_sync(s->cube->dir_fd);
+	cube_domain_enter(d);
+	cube_cube_unref(s->cube);
+	cube_task_end(d);
+	cube_domain_leave(d);
+	cube_free(s);
+}
+
+static void state_sync_behind(struct cube_cube *c)
+{
+	struct sync_work *s;
+
+	if (cube_own(c)->sync_due)
+		return;
+	s = cube_calloc(1, sizeof(*s));
+	if (s == NULL)
+		return; /* the kernel writes it out by itself, only later */
+	s->work.run = sync_run;
+	s->cube = cube_cube_ref(c);
+	cube_own(c)->sync_due = true;
+	cube_task_submit(c->domain, &s->work);
+}
+
+/* ---- Saving ---- */
+
+static json_t *state_str(const char *s)
+{
+	return s != NULL ? cube_bytes_json(s, strlen(s)) : json_null();
+}
+
+static int state_label(void *ctx, const char *key, void *value)
+{
+	return json_object_set_new(ctx, key, state_str(value));
+}
+
+static json_t *state_labels(const struct cube_cube *c)
+{
+	json_t *o = json_object();
+
+	if (o != NULL)
+		(void)cube_map_each(c->labels, state_label, o);
+	return o;
+}
+
+static json_t *state_extra(const struct cube_own *own)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list != NULL && i < own->n_extra; i++)
+		(void)json_array_append_new(list, json_pack("[o,o]", state_str(own->extra[i].key),
+							    state_str(own->extra[i].value)));
+	return list;
+}
+
+static json_t *state_session(struct cube_session *s)
+{
+	return json_pack("{s:I,s:o,s:o,s:o,s:o,s:i,s:i,s:b}", "number", (json_int_t)s->number, "name",
+			 state_str(s->name), "user", state_str(s->user), "cwd",
+			 state_str(cube_session_own(s)->new_cwd), "set",
+			 cube_bytes_list(cube_buf_str(&s->env_set), s->env_set.len), "patience",
+			 (int)s->patience_s, "timeout", (int)s->timeout_s, "begun",
+			 (int)cube_session_own(s)->begun);
+}
+
+static json_t *state_sessions(const struct cube_cube *c)
+{
+	json_t *list = json_array();
+
+	cube_list_each (i, &c->sessions)
+		if (list != NULL)
+			(void)json_array_append_new(
+				list, state_session(cube_list_entry(i, struct cube_session, link)));
+	return list;
+}
+
+static json_t *state_limits(const struct cube_limits *l)
+{
+	return json_pack("{s:I,s:I,s:I,s:I}", "memory", (json_int_t)l->memory, "disk", (json_int_t)l->disk,
+			 "pids", (json_int_t)l->pids, "cpus", (json_int_t)l->cpus_milli);
+}
+
+static json_t *state_json(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+	char boot[17];
+	json_t *o;
+
+	(void)snprintf(boot, sizeof(boot), "%llx", (unsigned long long)own->boot);
+	o = json_pack("{s:i,s:o,s:o,s:o,s:o,s:s,s:o,s:b,s:o,s:b}", "version", STATE_VERSION, "uid",
+		      state_str(c->uid), "name", state_str(c->name), "backend",
+		      state_str(c->service->backend->name), "id", state_str(c->id), "phase",
+		      cube_phase_name(c->phase), "reason", state_str(c->reason), "terminal", (int)c->terminal,
+		      "doing", state_str(c->doing), "keep", (int)own->keep);
+	if (o == NULL ||
+	    json_object_update_new(
+		    o,
+		    json_pack("{s:I,s:I,s:I,s:i,s:s,s:b,s:b,s:i,s:I}", "created", (json_int_t)c->created_wall,
+			      "started", (json_int_t)c->started_wall, "idle_since",
+			      (json_int_t)c->idle_since_wall, "generation", (int)c->generation, "net",
+			      c->net == CUBE_NET_OPEN ? "open" : "none", "privileged", (int)c->privileged,
+			      "resume", (int)c->resume, "command_timeout", (int)c->command_timeout_s,
+			      "env_version", (json_int_t)c->env_version)) < 0 ||
+	    json_object_update_new(
+		    o,
+		    json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:s,s:i,s:o}", "template", state_str(c->template),
+			      "limits", state_limits(&c->limits), "labels", state_labels(c), "extra",
+			      state_extra(own), "env_keys",
+			      cube_bytes_list(cube_buf_str(&own->env_keys), own->env_keys.len), "sessions",
+			      state_sessions(c), "next_session", (json_int_t)own->next_session, "boot", boot,
+			      "failure", c->failure.code, "failure_text", state_str(c->failure.text))) < 0) {
+		json_decref(o);
+		return NULL;
+	}
+	return o;
+}
+
+int cube_state_save(struct cube_cube *c, struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *o = state_json(c);
+	struct cube_buf text = CUBE_BUF(STATE_MAX);
+	int r = o != NULL ? cube_json_write(o, &text) : -ENOMEM;
+
+	if (r == 0)
+		r = cube_buf_addc(&text, '\n');
+	if (r == 0)
+		r = cube_state_replace(c->dir_fd, "cube.json", text.data, text.len);
+	cube_buf_done(&text);
+	if (r < 0)
+		return cube_fail(err, r, "sandbox '%s': its state: %s", c->name, cube_errno_text(r));
+	state_sync_behind(c);
+	return 0;
+}
+
+int cube_state_save_env(struct cube_cube *c, struct cube_err *err)
+{
+	int r = cube_state_replace(c->dir_fd, "env", cube_buf_str(&c->env), c->env.len);
+
+	if (r < 0)
+		return cube_fail(err, r, "sandbox '%s': its environment: %s", c->name, cube_errno_text(r));
+	state_sync_behind(c);
+	return 0;
+}
+
+int cube_state_mark_removed(struct cube_cube *c, struct cube_err *err)
+{
+	int dir = cube_domain_own(c->domain)->cubes_fd;
+	char name[sizeof(c->uid) + sizeof(CUBE_STATE_REMOVED)];
+
+	(void)snprintf(name, sizeof(name), "%s" CUBE_STATE_REMOVED, c->uid);
+	if (renameat(dir, c->uid, dir, name) < 0)
+		return cube_fail_errno(err, "sandbox '%s': its state directory", c->name);
+	return 0;
+}

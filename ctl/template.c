@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Templates as a backend lists them, and those that mkdir made and that wait for an import. */
+#include "ctl/template.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/file.h"
+#include "backends/base/log.h"
+#include "backends/base/name.h"
+#include "ctl/ctl_priv.h"
+#include "ctl/errlog.h"
+
+#define TEMPLATE_LOG_MAX  ((size_t)256 << 10)
+#define TEMPLATE_LINE_MAX 1024u
+
+/* ---- The object ---- */
+
+static struct cube_template_entry *template_new(struct cube_domain *d, struct cube_service *s,
+						const char *name)
+{
+	struct cube_template_entry *t = cube_calloc(1, sizeof(*t));
+
+	if (t == NULL)
+		return NULL;
+	t->refs = 1;
+	t->service = s;
+	t->seq = d->next_seq++;
+	(void)snprintf(t->info.name, sizeof(t->info.name), "%s", name);
+	(void)snprintf(t->info.state, sizeof(t->info.state), "none");
+	t->info.size = UINT64_MAX;
+	cube_buf_init(&t->log, TEMPLATE_LOG_MAX + 2 * TEMPLATE_LINE_MAX);
+	cube_waitq_init(&t->changed);
+	cube_list_push(&s->templates, &t->link);
+	return t;
+}
+
+struct cube_template_entry *cube_template_ref(struct cube_template_entry *t)
+{
+	t->refs++;
+	return t;
+}
+
+void cube_template_unref(struct cube_template_entry *t)
+{
+	if (t == NULL || --t->refs > 0)
+		return;
+	cube_cancel_unref(t->import);
+	cube_buf_done(&t->log);
+	cube_free(t);
+}
+
+static void template_delist(struct cube_template_entry *t)
+{
+	cube_list_remove(&t->link);
+	t->removed = true;
+	cube_wake(&t->changed);
+	cube_template_unref(t);
+}
+
+void cube_templates_close(struct cube_service *s)
+{
+	while (!cube_list_empty(&s->templates))
+		template_delist(cube_list_entry(s->templates.next, struct cube_template_entry, link));
+}
+
+struct cube_template_entry *cube_template_find(struct cube_service *s, const char *name)
+{
+	cube_list_each (i, &s->templates) {
+		struct cube_template_entry *t = cube_list_entry(i, struct cube_template_entry, link);
+
+		if (strcmp(t->info.name, name) == 0)
+			return t;
+	}
+	return NULL;
+}
+
+struct cube_template_entry *cube_template_next(struct cube_service *s, uint64_t seq)
+{
+	cube_list_each (i, &s->templates) {
+		struct cube_template_entry *t = cube_list_entry(i, struct cube_template_entry, link);
+
+		if (t->seq > seq)
+			return t;
+	}
+	return NULL;
+}
+
+/* ---- On disk: STATE/templates/BACKEND/NAME, empty directories ---- */
+
+static int template_mark(struct cube_domain *d, struct cube_template_entry *t)
+{
+	int dir = -1, fd = -1;
+	int r = cube_file_mkdir(cube_domain_own(d)->templates_fd, t->service->backend->name, 0700, &dir);
+
+	if (r == 0)
+		r = cube_file_mkdir(dir, t->info.name, 0700, &fd);
+	cube_close_auto(&fd);
+	cube_close_auto(&dir);
+	return r;
+}
+
+static void template_unmark(struct cube_domain *d, struct cube_template_entry *t)
+{
+	char path[2 * CUBE_ID_MAX + 3];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", t->service->backend->name, t->info.name);
+	(void)unlinkat(cube_domain_own(d)->templates_fd, path, AT_REMOVEDIR);
+}
+
+int cube_templates_load(struct cube_domain *d, struct cube_service *s, struct cube_err *err)
+{
+	int fd = openat(cube_domain_own(d)->templates_fd, s->backend->name,
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *e;
+	int r = 0;
+
+	if (dir == NULL) {
+		cube_close_auto(&fd);
+		return 0; /* none was ever made */
+	}
+	while (r == 0 && (e = readdir(dir)) != NULL) /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+		if (cube_name_template_ok(e->d_name) && template_new(d, s, e->d_name) == NULL)
+			r = cube_fail(err, -ENOMEM, "backend '%s': out of memory", s->backend->name);
+	(void)closedir(dir);
+	return r;
+}
+
+/* ---- What the backend lists ---- */
+
+void cube_templates_take(struct cube_domain *d, struct cube_service *s, const struct cube_template *list,
+			 size_t n, uint64_t stamp)
+{
+	cube_list_each (i, &s->templates)
+		cube_list_entry(i, struct cube_template_entry, link)->listed = false;
+	for (size_t i = 0; i < n; i++) {
+		struct cube_template_entry *t = cube_template_find(s, list[i].name);
+
+		if (t == NULL)
+			t = template_new(d, s, list[i].name);
+		if (t == NULL)
+			return;
+		t->listed = true;
+		if (t->import == NULL)
+			t->info = list[i];
+	}
+	cube_list_each (i, &s->templates) {
+		struct cube_template_entry *t = cube_list_entry(i, struct cube_template_entry, link);
+
+		/* It was there and somebody else removed it. One that was only made, or that failed, stays.
+		 */
+		if (!t->listed && t->import == NULL && t->stamp < stamp &&
+		    strcmp(t->info.state, "ready") == 0)
+			template_delist(t);
+	}
+	cube_service_set_listed(s);
+}
+
+int cube_template_usable(struct cube_service *s, const char *name, struct cube_template_entry **ret,
+			 struct cube_err *err)
+{
+	struct cube_template_entry *t;
+
+	if (name == NULL)
+		return 0;
+	int r = cube_backend_need(s->backend, CUBE_CAP_TEMPLATES, err);
+	if (r < 0)
+		return r;
+	t = cube_template_find(s, name);
+	if (t == NULL && !cube_service_listed(s))
+		return 0; /* the backend was not asked yet: it will say so itself */
+	if (t == NULL)
+		return cube_fail(err, -ENOENT,
+				 "backend '%s' has no template '%s' (see backends/%s/templates)",
+				 s->backend->name, name, s->backend->name);
+	if (t->import != NULL) {
+		if (ret != NULL)
+			*ret = t;
+		return 1;
+	}
+	if (strcmp(t->info.state, "ready") == 0)
+		return 0;
+	return cube_fail(err, -ENOENT, "template '%s' is not ready%s%s; `import SOURCE` in its ctl makes it",
+			 name, t->failure.text[0] != '\0' ? ": " : "", t->failure.text);
+}
+
+/* ---- mkdir, rmdir ---- */
+
+int cube_template_create(struct cube_service *s, const char *name, struct cube_template_entry **ret,
+			 struct cube_err *err)
+{
+	struct cube_domain *d = cube_service_domain(s);
+	struct cube_template_entry *t;
+	int r = cube_backend_need(s->backend, CUBE_CAP_TEMPLATES, err);
+
+	if (r < 0)
+		return r;
+	if (!cube_name_template_ok(name))
+		return cube_fail(err, -EINVAL,
+				 "'%s' is no name for a template: 1 to %d of A-Z a-z 0-9 . _ - :", name,
+				 CUBE_NAME_MAX);
+	if (cube_template_find(s, name) != NULL)
+		return cube_fail(err, -EEXIST, "backend '%s' has a template '%s' already", s->backend->name,
+				 name);
+	t = template_new(d, s, name);
+	if (t == NULL)
+		return cube_fail(err, -ENOMEM, "template '%s': out of memory", name);
+	r = template_mark(d, t);
+	if (r < 0) {
+		template_delist(t);
+		return cube_fail(err, r, "template '%s': state directory: %s", name, cube_errno_text(r));
+	}
+	*ret = t;
+	return 0;
+}
+
+struct remove_work {
+	struct cube_work work;
+	struct cube_domain *domain;
+	struct cube_service *service;
+	char name[CUBE_ID_MAX + 1];
+};
+
+static void remove_run(struct cube_work *w)
+{
+	struct remove_work *rw = cube_container_of(w, struct remove_work, work);
+	struct cube_domain *d = rw->domain;
+	struct cube_err err;
+	int r = cube_backend_template_remove(rw->service->backend, rw->name, &err);
+
+	cube_domain_enter(d);
+	if (r < 0 && r != -ENOENT) {
+		cube_log(CUBE_LOG_WARNING, "ctl", "template '%s': %s", rw->name, err.text);
+		cube_errlog_add(d->errors, NULL, "rmdir of a template", &err);
+	}
+	if (!d->closing)
+		(void)cube_service_refresh(d, rw->service, NULL, NULL); /* what is there still is shown */
+	cube_task_end(d);
+	cube_domain_leave(d);
+	cube_free(rw);
+}
+
+static const char *template_user(struct cube_domain *d, const struct cube_template_entry *t)
+{
+	cube_list_each (i, &d->cubes) {
+		const struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
+
+		if (c->service == t->service && c->template != NULL && strcmp(c->template, t->info.name) == 0)
+			return c->name;
+	}
+	return NULL;
+}
+
+int cube_template_remove(struct cube_template_entry *t, struct cube_err *err)
+{
+	struct cube_domain *d = cube_service_domain(t->service);
+	const char *user = template_user(d, t);
+	struct remove_work *rw;
+
+	if (t->removed)
+		return cube_fail(err, -ENOENT, "template '%s' is removed already", t->info.name);
+	if (t->import != NULL)
+		return cube_fail(err, -EBUSY,
+				 "template '%s': an import is under way; `cancel` in its ctl ends it",
+				 t->info.name);
+	if (user != NULL)
+		return cube_fail(err, -EBUSY, "template '%s' is used by sandbox '%s'", t->info.name, user);
+	rw = cube_calloc(1, sizeof(*rw));
+	if (rw == NULL)
+		return cube_fail(err, -ENOMEM, "template '%s': out of memory", t->info.name);
+	rw->work.run = remove_run;
+	rw->work.key = cube_backend_queue_key(t->service->backend, t->service);
+	rw->domain = d;
+	rw->service = t->service;
+	(void)snprintf(rw->name, sizeof(rw->name), "%s", t->info.name);
+	template_unmark(d, t);
+	template_delist(t);
+	cube_task_submit(d, &rw->work);
+	return 0;
+}

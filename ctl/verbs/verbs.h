@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs: each file of this folder exports its constants, verb.c puts them into tables. */
+#ifndef CUBEFS_CTL_VERBS_VERBS_H
+#define CUBEFS_CTL_VERBS_VERBS_H
+
+#include "ctl/verb.h"
+
+/* root */
+extern const struct cube_verb cube_verb_create, cube_verb_destroy, cube_verb_rename, cube_verb_root_set;
+/* backend */
+extern const struct cube_verb cube_verb_refresh;
+/* template */
+extern const struct cube_verb cube_verb_template_import, cube_verb_template_cancel;
+/* sandbox */
+extern const struct cube_verb cube_verb_life_start, cube_verb_life_stop, cube_verb_life_restart,
+	cube_verb_life_pause, cube_verb_life_resume;
+extern const struct cube_verb cube_verb_kill, cube_verb_wait, cube_verb_set;
+/* session */
+extern const struct cube_verb cube_verb_session_kill, cube_verb_session_reset, cube_verb_session_set;
+/* job */
+extern const struct cube_verb cube_verb_job_kill, cube_verb_job_eof, cube_verb_job_wait,
+	cube_verb_job_timeout, cube_verb_job_stdin, cube_verb_job_merge, cube_verb_job_session,
+	cube_verb_job_tty, cube_verb_job_winsize;
+
+/* Splits "key=value" in place: the value, or NULL with the sentence. */
+char *cube_verb_value(const char *verb, char *word, struct cube_err *err);
+/* Whole seconds; -EINVAL. */
+int cube_verb_seconds(const char *verb, const char *word, uint32_t *ret, struct cube_err *err);
+
+#endif
