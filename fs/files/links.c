@@ -93,28 +93,46 @@ static void link_start(const struct cube_flink_text *t, char *path)
 		*path = '\0';
 }
 
+static bool link_is_safe(const char *text, unsigned depth)
+{
+	struct cube_flink_text t;
+
+	cube_flink_parse(text, &t);
+	return !t.absolute && !t.later_up && t.up <= depth;
+}
+
+/* @t, which is not of the form, as a text that is. */
+static ssize_t link_rewrite(struct cube_fnode *dir, unsigned depth, const struct cube_flink_text *t, char *out)
+{
+	char path[PATH_MAX];
+	int r;
+
+	if (!t->later_up)
+		return link_compose(depth, t->rest, out);
+	r = cube_fnode_path(dir, path, sizeof(path));
+	if (r < 0)
+		return r;
+	link_start(t, path);
+	r = cube_fresolve(dir->tree, path, t->rest);
+	return r < 0 ? r : link_compose(depth, path, out);
+}
+
 ssize_t cube_flink_show(struct cube_fnode *dir, const char *raw, size_t len, nlink_t nlink, char *out)
 {
 	unsigned depth = cube_fnode_depth(dir);
 	struct cube_flink_text t;
-	char path[PATH_MAX];
-	int r = 0;
+	ssize_t n;
 
-	cube_flink_parse(raw, &t);
 	if (len == 0)
 		return -ENOENT;
-	if (!t.absolute && !t.later_up && t.up <= depth) {
+	if (dir->tree->space->options.symlinks_raw || link_is_safe(raw, depth)) {
 		memcpy(out, raw, len + 1);
 		return (ssize_t)len;
 	}
 	if (nlink > 1)
 		return -ELOOP;
-	if (!t.later_up)
-		return link_compose(depth, t.rest, out);
-	r = cube_fnode_path(dir, path, sizeof(path));
-	if (r < 0)
-		return r;
-	link_start(&t, path);
-	r = cube_fresolve(dir->tree, path, t.rest);
-	return r < 0 ? r : link_compose(depth, path, out);
+	cube_flink_parse(raw, &t);
+	n = link_rewrite(dir, depth, &t, out);
+	/* whatever is wrong with the code above: no other text leaves this function */
+	return n < 0 || link_is_safe(out, depth) ? n : -ELOOP;
 }

@@ -194,7 +194,8 @@ static int resolve_broken(struct resolve *w, char *name)
 
 static int resolve_walk(struct resolve *w)
 {
-	char name[PATH_MAX];
+	char name[PATH_MAX] = "";
+	const char *rest;
 	int r = 0;
 
 	while (r == 0 && resolve_needed(w)) {
@@ -204,9 +205,12 @@ static int resolve_walk(struct resolve *w)
 		else if (*name != '\0' && strcmp(name, ".") != 0)
 			r = resolve_name(w, name);
 	}
-	if (r == -ESTALE || r == -ENOMEM)
+	if (r == -ESTALE || r == -ENOMEM || w->steps > RESOLVE_STEPS)
 		return r;
-	return r < 0 ? resolve_broken(w, name) : *w->rest != '\0' ? resolve_append(w, w->rest) : 0;
+	if (r < 0)
+		return resolve_broken(w, name);
+	rest = w->rest + strspn(w->rest, "/"); /* an absolute link's, whose root is the empty path */
+	return *rest != '\0' ? resolve_append(w, rest) : 0;
 }
 
 int cube_fresolve(struct cube_files *f, char *path, const char *rest)

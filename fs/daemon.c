@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker.
+ *
+ * Threads: the caller's becomes the loop; one serves FUSE, with more of libfuse's; the end has one of its
+ * own, since it waits for both of them. */
+#include "fs/daemon.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/base/log.h"
+#include "backends/base/loop.h"
+#include "backends/base/macros.h"
+#include "ctl/domain.h"
+#include "fs/fuse/fuse.h"
+
+#define DAEMON_SHUTDOWN_MS 5000    /* for what is under way at backends */
+#define DAEMON_UNMOUNT_S   5       /* for the kernel to let go */
+#define DAEMON_FILES       1048576 /* descriptors wanted */
+
+struct daemon {
+	const struct cube_daemon_options *o;
+	struct cube_loop *loop;
+	struct cube_domain *domain;
+	struct cube_files_space *files;
+	struct cube_fuse *fuse;
+	struct cube_tree *tree;
+	struct cube_watch *signals;
+	int signal_fd;
+	struct cube_post post; /* FUSE has ended */
+	pthread_t fuse_thread, end_thread;
+	int fuse_code;
+	bool served;   /* fuse_thread was started */
+	bool ending;   /* end_thread was */
+	bool unserved; /* FUSE has ended; before the end began, or joined by it */
+	bool stuck;    /* it has not, though it should */
+};
+
+/* ---- the end ---- */
+
+static struct timespec daemon_deadline(unsigned seconds)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += seconds;
+	return t;
+}
+
+static void *daemon_end(void *arg)
+{
+	struct daemon *d = arg;
+	struct timespec until;
+
+	cube_tree_shutdown(d->tree);
+	cube_domain_shutdown(d->domain, DAEMON_SHUTDOWN_MS);
+	d->o->unmount(d->o->ctx);
+	until = daemon_deadline(DAEMON_UNMOUNT_S);
+	d->stuck = pthread_timedjoin_np(d->fuse_thread, NULL, &until) != 0;
+	cube_loop_stop(d->loop);
+	return NULL;
+}
+
+/* On the loop's thread. */
+static void daemon_begin_end(struct daemon *d, const char *why)
+{
+	if (d->ending)
+		return;
+	cube_log(CUBE_LOG_INFO, "daemon", "ending: %s", why);
+	d->ending = pthread_create(&d->end_thread, NULL, daemon_end, d) == 0;
+	if (!d->ending)
+		cube_log(CUBE_LOG_ERROR, "daemon", "no thread for the end: out of memory");
+}
+
+static void daemon_signal(void *ctx, unsigned events)
+{
+	struct daemon *d = ctx;
+	struct signalfd_siginfo s;
+
+	(void)events;
+	if (read(d->signal_fd, &s, sizeof(s)) == sizeof(s))
+		daemon_begin_end(d, s.ssi_signo == SIGINT ? "interrupted" : "told to");
+}
+
+static void daemon_unmounted(struct cube_post *post)
+{
+	struct daemon *d = cube_container_of(post, struct daemon, post);
+
+	daemon_begin_end(d, "unmounted");
+}
+
+static void *daemon_serve(void *arg)
+{
+	struct daemon *d = arg;
+
+	d->fuse_code = cube_fuse_run(d->fuse, d->tree);
+	cube_loop_post(d->loop, &d->post);
+	return NULL;
+}
+
+/* ---- the start ---- */
+
+/* Every open file of a sandbox is one of ours, and each of them has a directory or two. */
+static void daemon_raise_limits(void)
+{
+	struct rlimit r = {.rlim_cur = DAEMON_FILES, .rlim_max = DAEMON_FILES};
+
+	if (setrlimit(RLIMIT_NOFILE, &r) == 0 || getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return;
+	r.rlim_cur = r.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &r) < 0)
+		cube_log(CUBE_LOG_WARNING, "daemon", "no more than %llu open files",
+			 (unsigned long long)r.rlim_cur);
+}
+
+static int daemon_watch_signals(struct daemon *d, struct cube_err *err)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (d->signal_fd < 0)
+		return cube_fail_errno(err, "signalfd");
+	d->signals = cube_watch_new(d->loop, d->signal_fd, CUBE_WATCH_IN, daemon_signal, d);
+	return d->signals == NULL ? cube_fail(err, -ENOMEM, "out of memory") : 0;
+}
+
+static int daemon_open_fs(struct daemon *d, struct cube_err *err)
+{
+	const struct cube_daemon_options *o = d->o;
+	struct cube_files_options fo = {
+		.symlinks_raw = o->symlinks_raw, .owners_raw = o->owners_raw, .uid = o->uid, .gid = o->gid};
+	struct cube_fuse_options fuse = {.loop = d->loop,
+					 .fd = o->fuse_fd,
+					 .uid = o->uid,
+					 .debug = o->debug,
+					 .ready = o->ready,
+					 .ctx = o->ctx};
+	struct cube_tree_options to = {.domain = d->domain};
+	int r;
+
+	d->files = cube_files_space_new(&fo);
+	if (d->files == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	fuse.files = to.files = d->files;
+	r = cube_fuse_new(&fuse, &d->fuse, err);
+	if (r < 0)
+		return r;
+	to.watcher = cube_fuse_watcher(d->fuse);
+	d->tree = cube_tree_new(&to);
+	return d->tree == NULL ? cube_fail(err, -ENOMEM, "out of memory") : 0;
+}
+
+static int daemon_open(struct daemon *d, struct cube_err *err)
+{
+	struct cube_domain_options o = {
+		.state_dir = d->o->state_dir, .conf = d->o->conf, .uid = d->o->uid, .gid = d->o->gid};
+	int r;
+
+	d->loop = cube_loop_new();
+	if (d->loop == NULL)
+		return cube_fail(err, -ENOMEM, "the event loop cannot be made");
+	o.loop = d->loop;
+	r = daemon_watch_signals(d, err);
+	if (r == 0)
+		r = cube_domain_open(&o, &d->domain, err);
+	return r < 0 ? r : daemon_open_fs(d, err);
+}
+
+static int daemon_start(struct daemon *d, struct cube_err *err)
+{
+	int r = cube_domain_start(d->domain, err);
+
+	if (r < 0)
+		return r;
+	r = -pthread_create(&d->fuse_thread, NULL, daemon_serve, d);
+	d->served = r == 0;
+	return r < 0 ? cube_fail(err, r, "no thread for FUSE: %s", cube_errno_text(r)) : 0;
+}
+
+static void daemon_close(struct daemon *d)
+{
+	if (d->signals != NULL)
+		cube_watch_free(d->signals);
+	cube_close_auto(&d->signal_fd);
+	cube_tree_free(d->tree);
+	if (d->domain != NULL)
+		cube_domain_close(d->domain);
+	cube_fuse_free(d->fuse);
+	if (d->files != NULL)
+		cube_files_space_free(d->files);
+	cube_loop_free(d->loop);
+}
+
+int cube_daemon_run(const struct cube_daemon_options *o, struct cube_err *err)
+{
+	struct daemon d = {.o = o, .signal_fd = -1, .post = {.fn = daemon_unmounted}};
+	int r;
+
+	daemon_raise_limits();
+	(void)umask(0); /* the kernel applied the caller's */
+	r = daemon_open(&d, err);
+	if (r == 0)
+		r = daemon_start(&d, err);
+	if (r < 0) {
+		daemon_close(&d);
+		return r;
+	}
+	cube_loop_run(d.loop);
+	if (d.ending)
+		(void)pthread_join(d.end_thread, NULL);
+	if (d.stuck) {
+		/* Detached while in use: its users lose it when this process is gone. All that matters is on
+		 * disk. */
+		cube_log(CUBE_LOG_WARNING, "daemon", "ended while the mount was still in use");
+		_exit(0);
+	}
+	daemon_close(&d);
+	return d.fuse_code < 0 ? cube_fail(err, d.fuse_code, "FUSE: %s", cube_errno_text(d.fuse_code)) : 0;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeper, supervisor and worker. */
+#include "fs/supervise.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/file.h"
+#include "backends/base/log.h"
+#include "backends/base/macros.h"
+#include "backends/registry.h"
+#include "fs/daemon.h"
+
+#define SUPERVISE_READY   "ready"
+#define SUPERVISE_UNMOUNT 'u'
+#define SUPERVISE_FAILED  1
+
+struct process {
+	struct cube_start *start;
+	int fuse_fd;
+	int keeper_fd; /* worker's end of the line to the keeper */
+	uid_t uid;     /* before any namespace was entered */
+	gid_t gid;
+};
+
+/* ---- telling who started us ---- */
+
+static void supervise_say(const struct cube_start *s, const char *text)
+{
+	if (s->ready_fd >= 0)
+		(void)cube_file_write_all(s->ready_fd, text, strlen(text));
+}
+
+/* Returns the exit code. */
+static int supervise_fail(const struct cube_start *s, const struct cube_err *err)
+{
+	cube_log(CUBE_LOG_ERROR, "start", "%s", err->text);
+	if (s->ready_fd >= 0)
+		supervise_say(s, err->text);
+	else
+		(void)fprintf(stderr, "cubefs: %s\n", err->text);
+	return SUPERVISE_FAILED;
+}
+
+int cube_supervise_wait(int ready_fd, const struct cube_state_dir *state, struct cube_err *err)
+{
+	char text[CUBE_ERR_TEXT];
+	size_t len = 0;
+	ssize_t n;
+
+	while (len < sizeof(text) - 1 && (n = read(ready_fd, text + len, sizeof(text) - 1 - len)) != 0) {
+		if (n > 0)
+			len += (size_t)n;
+		else if (errno != EINTR)
+			break;
+		if (len == strlen(SUPERVISE_READY) && memcmp(text, SUPERVISE_READY, len) == 0)
+			return 0;
+	}
+	text[len] = '\0';
+	if (len == 0)
+		return cube_fail(err, -EIO,
+				 "the daemon ended before the mount could be used; %s/cubefs.log may say why",
+				 state->path);
+	return cube_fail(err, -EIO, "%s", text);
+}
+
+/* ---- signals ---- */
+
+static int supervise_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* The signals as a child finds them that watches its own. */
+static void supervise_unblock_child(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGCHLD);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* A child that gets SIGTERM when its parent ends, or -1. */
+static pid_t supervise_fork(void)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() != parent)
+			_exit(SUPERVISE_FAILED);
+	}
+	return pid;
+}
+
+static void supervise_note_end(const char *who, int status)
+{
+	if (WIFSIGNALED(status))
+		cube_log(CUBE_LOG_ERROR, "supervise", "the %s ended by signal %d", who, WTERMSIG(status));
+	else if (WEXITSTATUS(status) != 0)
+		cube_log(CUBE_LOG_ERROR, "supervise", "the %s ended with code %d", who, WEXITSTATUS(status));
+}
+
+/* Waits for @child, handing signals on to it, answering requests on @line (-1: none). Its wait status. */
+static int supervise_watch(pid_t child, int signal_fd, int line, void (*asked)(struct cube_start *),
+			   struct cube_start *s)
+{
+	struct pollfd p[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = line, .events = POLLIN}};
+	struct signalfd_siginfo info;
+	int status;
+	char what;
+
+	for (;;) {
+		if (poll(p, 2, -1) < 0)
+			continue;
+		while (read(signal_fd, &info, sizeof(info)) == sizeof(info)) {
+			if (info.ssi_signo != SIGCHLD)
+				(void)kill(child, SIGTERM);
+		}
+		if (p[1].revents != 0 && recv(line, &what, 1, MSG_DONTWAIT) == 1 && what == SUPERVISE_UNMOUNT)
+			asked(s);
+		else if (p[1].revents & (POLLHUP | POLLERR))
+			p[1].fd = -1;
+		if (waitpid(child, &status, WNOHANG) == child)
+			return status;
+	}
+}
+
+static int supervise_code(int status)
+{
+	return WIFEXITED(status) ? WEXITSTATUS(status) : SUPERVISE_FAILED;
+}
+
+/* ---- worker ---- */
+
+static void worker_ready(void *ctx)
+{
+	struct process *p = ctx;
+
+	supervise_say(p->start, SUPERVISE_READY);
+	cube_close_auto(&p->start->ready_fd);
+	p->start->ready_fd = -1;
+}
+
+static void worker_unmount(void *ctx)
+{
+	const struct process *p = ctx;
+	char what = SUPERVISE_UNMOUNT;
+
+	(void)send(p->keeper_fd, &what, 1, MSG_NOSIGNAL);
+}
+
+static int worker_run(struct process *p)
+{
+	const struct cube_opts *opts = p->start->opts;
+	struct cube_daemon_options o = {.state_dir = p->start->state.path,
+					.conf = p->start->conf,
+					.fuse_fd = p->fuse_fd,
+					.uid = p->uid,
+					.gid = p->gid,
+					.symlinks_raw = opts->symlinks_raw,
+					.owners_raw = opts->owners_raw,
+					.debug = opts->debug,
+					.ready = worker_ready,
+					.unmount = worker_unmount,
+					.ctx = p};
+	struct cube_err err = {0};
+
+	return cube_daemon_run(&o, &err) < 0 ? supervise_fail(p->start, &err) : 0;
+}
+
+/* ---- supervisor ---- */
+
+static int supervisor_prepare_one(const struct cube_start *s, const char *name, const char *kind,
+				  const struct cube_conf_section *section, struct cube_err *err)
+{
+	const struct cube_backend_ops *ops = cube_backend_find(kind);
+	cube_auto_str dir = cube_asprintf("%s/backends/%s", s->state.path, name);
+	int r;
+
+	if (ops == NULL || ops->prepare == NULL)
+		return 0; /* a kind that does not exist is reported when the backend is opened */
+	if (dir == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	r = cube_file_mkdir_path(dir, 0700);
+	if (r < 0)
+		return cube_fail(err, r, "%s: %s", dir, cube_errno_text(r));
+	return ops->prepare(dir, section, err);
+}
+
+static int supervisor_prepare(const struct cube_start *s, struct cube_err *err)
+{
+	const struct cube_conf_section *section;
+	bool any = false;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && (section = cube_conf_at(s->conf, i)) != NULL; i++) {
+		const char *name = cube_conf_section_name(section), *kind = cube_conf_get(section, "kind");
+
+		if (strncmp(name, "backend ", strlen("backend ")) != 0)
+			continue;
+		any = true;
+		name += strlen("backend ");
+		r = supervisor_prepare_one(s, name, kind != NULL ? kind : name, section, err);
+	}
+	if (!any)
+		r = supervisor_prepare_one(s, cube_backend_kinds[0]->kind, cube_backend_kinds[0]->kind, NULL,
+					   err);
+	return r;
+}
+
+static int supervisor_run(struct process *p)
+{
+	struct cube_err err = {0};
+	int signal_fd, status;
+	pid_t worker;
+
+	(void)prctl(PR_SET_NAME, "cubefs-super");
+	if (supervisor_prepare(p->start, &err) < 0)
+		return supervise_fail(p->start, &err);
+	signal_fd = supervise_signals();
+	worker = signal_fd < 0 ? -1 : supervise_fork();
+	if (worker == 0) {
+		(void)prctl(PR_SET_NAME, "cubefs");
+		supervise_unblock_child();
+		(void)close(signal_fd);
+		return worker_run(p);
+	}
+	if (worker < 0) {
+		cube_fail_errno(&err, "the worker cannot be started");
+		return supervise_fail(p->start, &err);
+	}
+	cube_close_auto(&p->start->ready_fd);
+	cube_close_auto(&p->keeper_fd);
+	status = supervise_watch(worker, signal_fd, -1, NULL, p->start);
+	supervise_note_end("worker", status);
+	(void)close(signal_fd);
+	return supervise_code(status);
+}
+
+/* ---- keeper ---- */
+
+static void keeper_unmount(struct cube_start *s)
+{
+	struct cube_err err = {0};
+	bool busy;
+
+	if (cube_mount_detach(&s->mount, &busy, &err) < 0)
+		cube_log(CUBE_LOG_ERROR, "keeper", "%s", err.text);
+	else if (busy)
+		cube_log(CUBE_LOG_WARNING, "keeper",
+			 "%s was in use and is detached: it ends for who uses it (fuser -vm %s)",
+			 s->mount.path, s->mount.path);
+}
+
+static int keeper_run(struct process *p, int line[2])
+{
+	struct cube_start *s = p->start;
+	int signal_fd = supervise_signals(), status;
+	struct cube_err err = {0};
+	pid_t supervisor = signal_fd < 0 ? -1 : supervise_fork();
+
+	if (supervisor == 0) {
+		supervise_unblock_child();
+		(void)close(signal_fd);
+		(void)close(line[0]);
+		status = supervisor_run(p);
+		cube_close_auto(&p->fuse_fd);
+		return status;
+	}
+	(void)close(line[1]);
+	cube_close_auto(&p->fuse_fd);
+	if (supervisor < 0) {
+		cube_fail_errno(&err, "the supervisor cannot be started");
+		status = supervise_fail(s, &err);
+	} else {
+		cube_close_auto(&s->ready_fd);
+		status = supervise_watch(supervisor, signal_fd, line[0], keeper_unmount, s);
+		supervise_note_end("supervisor", status);
+		status = supervise_code(status);
+	}
+	keeper_unmount(s);
+	(void)close(line[0]);
+	(void)close(signal_fd);
+	return status;
+}
+
+int cube_supervise(struct cube_start *s)
+{
+	struct process p = {.start = s, .fuse_fd = -1, .uid = geteuid(), .gid = getegid()};
+	struct cube_err err = {0};
+	int line[2];
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGHUP, SIG_IGN);
+	cube_state_dir_sign(&s->state, getpid());
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) < 0) {
+		cube_fail_errno(&err, "socket pair");
+		return supervise_fail(s, &err);
+	}
+	if (cube_mount_attach(&s->mount, s->opts->allow_other, &p.fuse_fd, &err) < 0) {
+		(void)close(line[0]);
+		(void)close(line[1]);
+		return supervise_fail(s, &err);
+	}
+	p.keeper_fd = line[1];
+	return keeper_run(&p, line);
+}
