@@ -59,6 +59,7 @@ struct cube_refresh {
 	struct cube_domain *domain;
 	struct cube_status status;
 	struct cube_buf templates; /* struct cube_template after struct cube_template */
+	struct cube_buf there;     /* struct cube_info after struct cube_info */
 	uint64_t stamp;
 	int code;
 	struct cube_err err;
@@ -68,7 +69,6 @@ struct cube_refresh {
 bool cube_service_listed(struct cube_service *s); /* its templates are known */
 void cube_service_set_listed(struct cube_service *s);
 uint64_t cube_service_stamp(struct cube_service *s); /* the next of a clock that only counts */
-struct cube_domain *cube_service_domain(struct cube_service *s);
 int cube_service_refresh(struct cube_domain *d, struct cube_service *s, struct cube_refresh **ret,
 			 struct cube_err *err);
 

@@ -21,7 +21,6 @@ struct service_own {
 	char *name;
 	char *state_dir;
 	struct cube_backend_env env;
-	struct cube_domain *domain;
 	uint64_t stamp;
 	bool listed; /* the backend has said which templates it has */
 };
@@ -29,11 +28,6 @@ struct service_own {
 uint64_t cube_service_stamp(struct cube_service *s)
 {
 	return ++cube_container_of(s, struct service_own, s)->stamp;
-}
-
-struct cube_domain *cube_service_domain(struct cube_service *s)
-{
-	return cube_container_of(s, struct service_own, s)->domain;
 }
 
 bool cube_service_listed(struct cube_service *s)
@@ -52,6 +46,7 @@ static void service_free(struct cube_service *s)
 
 	cube_templates_close(s);
 	cube_backend_close(s->backend);
+	cube_free(s->there);
 	cube_free(own->name);
 	cube_free(own->state_dir);
 	cube_free(own);
@@ -83,7 +78,7 @@ static int service_open(struct cube_domain *d, const char *name, const char *kin
 		return cube_fail(err, -ENOMEM, "backend '%s': out of memory", name);
 	cube_list_init(&own->s.link);
 	cube_list_init(&own->s.templates);
-	own->domain = d;
+	own->s.domain = d;
 	own->name = cube_strdup(name);
 	int r = own->name == NULL ? cube_fail(err, -ENOMEM, "backend '%s': out of memory", name)
 				  : service_dir(d, own, err);
@@ -188,12 +183,32 @@ static void refresh_template(void *ctx, const struct cube_template *t)
 	(void)cube_buf_add(out, t, sizeof(*t)); /* an overfull list is seen in out->error */
 }
 
+static void refresh_sandbox(void *ctx, const struct cube_info *info)
+{
+	(void)cube_buf_add(ctx, info, sizeof(*info));
+}
+
+static void refresh_take_there(struct cube_refresh *r)
+{
+	size_t len = 0;
+
+	if (r->there.error != 0)
+		return; /* what was known before is the better answer */
+	cube_free(r->service->there);
+	r->service->n_there = r->there.len / sizeof(struct cube_info);
+	r->service->there =
+		r->there.len > 0 ? (struct cube_info *)(void *)cube_buf_steal(&r->there, &len) : NULL;
+	if (r->service->there == NULL)
+		r->service->n_there = 0;
+}
+
 static void refresh_take(struct cube_refresh *r)
 {
 	struct cube_service *s = r->service;
 
 	s->status = r->status;
 	s->status_wall = cube_clock_wall();
+	refresh_take_there(r);
 	if (r->templates.error == 0 && s->backend->caps & CUBE_CAP_TEMPLATES)
 		cube_templates_take(r->domain, s,
 				    (const struct cube_template *)(const void *)r->templates.data,
@@ -207,6 +222,12 @@ static void refresh_run(struct cube_work *w)
 	struct cube_domain *d = r->domain;
 
 	r->code = cube_backend_status(b, NULL, &r->status, &r->err);
+	if (r->code == 0) {
+		int code = cube_backend_list(b, NULL, refresh_sandbox, &r->there, NULL);
+
+		if (code < 0)
+			r->there.error = code;
+	}
 	if (b->caps & CUBE_CAP_TEMPLATES) {
 		int code = cube_backend_template_list(b, refresh_template, &r->templates, NULL);
 
@@ -223,6 +244,7 @@ static void refresh_run(struct cube_work *w)
 	}
 	cube_wake(&d->changed);
 	cube_buf_done(&r->templates);
+	cube_buf_done(&r->there);
 	if (r->done != NULL)
 		r->done(r);
 	else
@@ -244,8 +266,20 @@ int cube_service_refresh(struct cube_domain *d, struct cube_service *s, struct c
 	r->work.run = refresh_run;
 	r->work.key = cube_backend_queue_key(s->backend, NULL);
 	cube_buf_init(&r->templates, (size_t)8 << 20);
+	cube_buf_init(&r->there, (size_t)64 << 20);
 	if (ret != NULL)
 		*ret = r;
 	cube_task_submit(d, &r->work);
 	return 0;
+}
+
+struct cube_cube *cube_service_cube(struct cube_service *s, const char *uid)
+{
+	cube_list_each (i, &s->domain->cubes) {
+		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
+
+		if (c->service == s && strcmp(c->uid, uid) == 0)
+			return c;
+	}
+	return NULL;
 }

@@ -195,7 +195,7 @@ int cube_template_usable(struct cube_service *s, const char *name, struct cube_t
 int cube_template_create(struct cube_service *s, const char *name, struct cube_template_entry **ret,
 			 struct cube_err *err)
 {
-	struct cube_domain *d = cube_service_domain(s);
+	struct cube_domain *d = s->domain;
 	struct cube_template_entry *t;
 	int r = cube_backend_need(s->backend, CUBE_CAP_TEMPLATES, err);
 
@@ -259,7 +259,7 @@ static const char *template_user(struct cube_domain *d, const struct cube_templa
 
 int cube_template_remove(struct cube_template_entry *t, struct cube_err *err)
 {
-	struct cube_domain *d = cube_service_domain(t->service);
+	struct cube_domain *d = t->service->domain;
 	const char *user = template_user(d, t);
 	struct remove_work *rw;
 
