@@ -9,8 +9,9 @@
 
 #include "fs/files/files_priv.h"
 
-/* 63 bits of everything that tells objects of a mount from one another. Of the device only whether it is the mount's own:
- * numbers of overlays, tmpfs and btrfs change with each mount of theirs, and inode numbers must not. */
+/* 63 bits of everything that tells objects of a mount from one another. Of the device only whether it is the
+ * mount's own: numbers of overlays, tmpfs and btrfs change with each mount of theirs, and inode numbers must
+ * not. */
 uint64_t cube_fattr_ino(const struct cube_files *f, const struct cube_fmount *m, dev_t dev, ino_t ino)
 {
 	uint64_t where = m->key ^ (dev == m->dev ? 0 : dev);
@@ -18,11 +19,16 @@ uint64_t cube_fattr_ino(const struct cube_files *f, const struct cube_fmount *m,
 	return cube_fhash_mix(f->seed ^ cube_fhash_mix(where, 1), ino) >> 1;
 }
 
-uint64_t cube_fattr_void_ino(const struct cube_fnode *dir, const char *name)
+uint64_t cube_fattr_node_ino(struct cube_fnode *n)
 {
-	uint64_t in = cube_fattr_ino(dir->tree, dir->mount, dir->object.dev, dir->object.ino);
+	const struct cube_fobject o = cube_fnode_object(n);
 
-	return cube_fhash_text(in, name) >> 1;
+	return cube_fattr_ino(n->tree, n->mount, o.dev, o.ino);
+}
+
+uint64_t cube_fattr_void_ino(struct cube_fnode *dir, const char *name)
+{
+	return cube_fhash_text(cube_fattr_node_ino(dir), name) >> 1;
 }
 
 /* An empty directory (or file) of the sandbox's root in which nothing can be made. */
@@ -43,21 +49,22 @@ static void attr_show_void(struct cube_fnode *n, struct stat *ret)
 		ret->st_ino = cube_fattr_void_ino(dir, name);
 }
 
-/* The link's text as it is, and where it lies. */
+/* The link's text as it is, and where it lies. By name: should it be another link's by now, it is rewritten
+ * for the same directory. */
 static ssize_t attr_raw_link(struct cube_fnode *n, struct cube_fnode **ret_dir, char raw[PATH_MAX])
 {
-	cube_auto_ffd fd = NULL;
+	cube_auto_ffd dirfd = NULL;
 	char name[NAME_MAX + 1];
 	ssize_t len = cube_fnode_place(n, 0, ret_dir, name);
 
 	if (len < 0)
 		return -ESTALE;
-	len = cube_freach(n, &fd);
+	len = cube_freach(*ret_dir, &dirfd);
 	if (len < 0)
 		return len;
-	len = readlinkat(fd->fd, "", raw, PATH_MAX - 1);
+	len = readlinkat(dirfd->fd, name, raw, PATH_MAX - 1);
 	if (len < 0)
-		return -errno;
+		return errno == EINVAL || errno == ENOENT ? -ESTALE : -errno;
 	raw[len] = '\0';
 	return len;
 }
@@ -94,7 +101,7 @@ int cube_fattr_show(struct cube_fnode *n, const struct stat *raw, struct stat *r
 
 int cube_fattr_get(struct cube_fnode *n, struct stat *ret)
 {
-	struct stat raw = { 0 };
+	struct stat raw = {0};
 	int r = n->is_void ? 0 : cube_freach_stat(n, &raw);
 
 	return r < 0 ? r : cube_fattr_show(n, &raw, ret);
@@ -150,8 +157,8 @@ int cube_files_statfs(struct cube_files_space *s, uint64_t id, struct statvfs *r
 	return fstatvfs(top->fd, ret) < 0 ? -errno : 0;
 }
 
-/* By mode bits; whoever mounted, and root, act as the sandbox's root. Without groups: of the caller's only the first is
- * known. */
+/* By mode bits; whoever mounted, and root, act as the sandbox's root. Without groups: of the caller's only
+ * the first is known. */
 int cube_files_access(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t id, int mask)
 {
 	cube_auto_fnode n = NULL;

@@ -51,8 +51,9 @@ void cube_ffd_auto(struct cube_ffd **f)
 	cube_ffd_unref(*f);
 }
 
-/* The number stays taken, so that a call that has just fetched it cannot meet a stranger's file; it is now an O_PATH
- * descriptor, on which reads, writes and the rest fail. Calls already in the kernel have their own hold on the file. */
+/* The number stays taken, so that a call that has just fetched it cannot meet a stranger's file; it is now an
+ * O_PATH descriptor, on which reads, writes and the rest fail. Calls already in the kernel have their own
+ * hold on the file. */
 void cube_ffd_void(struct cube_ffd *f, int nothing_fd)
 {
 	while (dup3(nothing_fd, f->fd, O_CLOEXEC) < 0 && (errno == EINTR || errno == EBUSY))

@@ -52,7 +52,7 @@ struct cube_files_cred {
 struct cube_files_entry {
 	uint64_t id;
 	uint64_t generation;
-	struct stat st;      /* as shown: ids exchanged, unique st_ino, link size of the given text */
+	struct stat st; /* as shown: ids exchanged, unique st_ino, link size of the given text */
 };
 
 struct cube_files_space *cube_files_space_new(const struct cube_files_options *options); /* NULL: memory */
@@ -77,17 +77,19 @@ unsigned long cube_files_open_count(const struct cube_files *f);
  * the tree was detached. */
 void *cube_files_owner(struct cube_files_space *s, uint64_t id);
 
-int cube_files_lookup(struct cube_files_space *s, uint64_t parent, const char *name, struct cube_files_entry *ret);
+int cube_files_lookup(struct cube_files_space *s, uint64_t parent, const char *name,
+		      struct cube_files_entry *ret);
 void cube_files_forget(struct cube_files_space *s, uint64_t id, uint64_t n);
 /* @h may be NULL; with it, an unlinked file answers too. */
-int cube_files_getattr(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h, struct stat *ret);
+int cube_files_getattr(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h,
+		       struct stat *ret);
 
-#define CUBE_SET_MODE 1u
-#define CUBE_SET_UID 2u
-#define CUBE_SET_GID 4u
-#define CUBE_SET_SIZE 8u
-#define CUBE_SET_ATIME 0x10u
-#define CUBE_SET_MTIME 0x20u
+#define CUBE_SET_MODE      1u
+#define CUBE_SET_UID       2u
+#define CUBE_SET_GID       4u
+#define CUBE_SET_SIZE      8u
+#define CUBE_SET_ATIME     0x10u
+#define CUBE_SET_MTIME     0x20u
 #define CUBE_SET_ATIME_NOW 0x40u
 #define CUBE_SET_MTIME_NOW 0x80u
 /* All or, as far as one system call after the other allows, none. */
@@ -99,18 +101,25 @@ ssize_t cube_files_readlink(struct cube_files_space *s, uint64_t id, char *buf, 
 
 /* mode has the type for mknod (regular, fifo, socket; devices are made only as the sandbox's root could:
  * -EPERM). umask is already applied. */
-int cube_files_mknod(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent, const char *name, mode_t mode, dev_t rdev, struct cube_files_entry *ret);
-int cube_files_mkdir(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent, const char *name, mode_t mode, struct cube_files_entry *ret);
-int cube_files_symlink(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent, const char *name, const char *target, struct cube_files_entry *ret);
-int cube_files_link(struct cube_files_space *s, uint64_t id, uint64_t new_parent, const char *new_name, struct cube_files_entry *ret);
+int cube_files_mknod(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
+		     const char *name, mode_t mode, dev_t rdev, struct cube_files_entry *ret);
+int cube_files_mkdir(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
+		     const char *name, mode_t mode, struct cube_files_entry *ret);
+int cube_files_symlink(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
+		       const char *name, const char *target, struct cube_files_entry *ret);
+int cube_files_link(struct cube_files_space *s, uint64_t id, uint64_t new_parent, const char *new_name,
+		    struct cube_files_entry *ret);
 int cube_files_unlink(struct cube_files_space *s, uint64_t parent, const char *name);
 int cube_files_rmdir(struct cube_files_space *s, uint64_t parent, const char *name);
 /* flags: RENAME_NOREPLACE, RENAME_EXCHANGE. Between two trees: -EXDEV. */
-int cube_files_rename(struct cube_files_space *s, uint64_t parent, const char *name, uint64_t new_parent, const char *new_name, unsigned flags);
+int cube_files_rename(struct cube_files_space *s, uint64_t parent, const char *name, uint64_t new_parent,
+		      const char *new_name, unsigned flags);
 
 /* flags: open(2)'s. A fifo, socket or device: -ENXIO (no effect outside). Fills *ret_st if not NULL. */
 int cube_files_open(struct cube_files_space *s, uint64_t id, int flags, struct cube_files_handle **ret);
-int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent, const char *name, int flags, mode_t mode, struct cube_files_entry *ret, struct cube_files_handle **ret_h);
+int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
+		      const char *name, int flags, mode_t mode, struct cube_files_entry *ret,
+		      struct cube_files_handle **ret_h);
 /* The descriptor behind, for splice and passthrough; the handle's. */
 int cube_files_fd(const struct cube_files_handle *h);
 ssize_t cube_files_read(struct cube_files_handle *h, void *data, size_t len, off_t offset);
@@ -125,26 +134,34 @@ int cube_files_opendir(struct cube_files_space *s, uint64_t id, struct cube_file
  * could not be had; if @add refuses it, the count is taken back here); else only e->st.st_ino and
  * st_mode are set. "." and ".." come without count. */
 int cube_files_readdir(struct cube_files_space *s, struct cube_files_handle *h, off_t offset, bool plus,
-		       int (*add)(void *ctx, const char *name, const struct cube_files_entry *e, off_t next), void *ctx);
+		       int (*add)(void *ctx, const char *name, const struct cube_files_entry *e, off_t next),
+		       void *ctx);
 int cube_files_fsyncdir(struct cube_files_handle *h, bool data_only);
 
 int cube_files_statfs(struct cube_files_space *s, uint64_t id, struct statvfs *ret);
 int cube_files_access(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t id, int mask);
 
-/* user.* passes; security.capability and POSIX ACLs as said in xattr.c; trusted.* is -EOPNOTSUPP (get: -ENODATA). */
-int cube_files_setxattr(struct cube_files_space *s, uint64_t id, const char *name, const void *value, size_t size, int flags);
-ssize_t cube_files_getxattr(struct cube_files_space *s, uint64_t id, const char *name, void *value, size_t size);
+/* user.* passes; security.capability and POSIX ACLs as said in xattr.c; trusted.* is -EOPNOTSUPP (get:
+ * -ENODATA). */
+int cube_files_setxattr(struct cube_files_space *s, uint64_t id, const char *name, const void *value,
+			size_t size, int flags);
+ssize_t cube_files_getxattr(struct cube_files_space *s, uint64_t id, const char *name, void *value,
+			    size_t size);
 ssize_t cube_files_listxattr(struct cube_files_space *s, uint64_t id, char *list, size_t size);
 int cube_files_removexattr(struct cube_files_space *s, uint64_t id, const char *name);
 
 int cube_files_fallocate(struct cube_files_handle *h, int mode, off_t offset, off_t len);
 off_t cube_files_lseek(struct cube_files_handle *h, off_t offset, int whence); /* SEEK_HOLE, SEEK_DATA */
-ssize_t cube_files_copy_range(struct cube_files_handle *from, off_t from_off, struct cube_files_handle *to, off_t to_off, size_t len, unsigned flags);
+ssize_t cube_files_copy_range(struct cube_files_handle *from, off_t from_off, struct cube_files_handle *to,
+			      off_t to_off, size_t len, unsigned flags);
 
 struct flock;
-/* Shared with the inside. setlk with @wait blocks its thread until it has the lock or @cancel fires (-EINTR). */
+/* Shared with the inside. setlk with @wait blocks its thread until it has the lock or @cancel fires (-EINTR).
+ */
 int cube_files_getlk(struct cube_files_handle *h, uint64_t owner, struct flock *lock);
-int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct flock *lock, bool wait, struct cube_cancel *cancel);
-int cube_files_flock(struct cube_files_handle *h, uint64_t owner, int op, struct cube_cancel *cancel); /* LOCK_NB: at once */
+int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct flock *lock, bool wait,
+		     struct cube_cancel *cancel);
+int cube_files_flock(struct cube_files_handle *h, uint64_t owner, int op,
+		     struct cube_cancel *cancel); /* LOCK_NB: at once */
 
 #endif

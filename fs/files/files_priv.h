@@ -12,9 +12,10 @@
  *   attr     attributes as shown
  *   the rest one file for each group of calls of files.h
  *
- * Locks. `space.lock` (a read-write lock) covers the node table: every field of a node, place and LRU that is not
- * marked otherwise. It is held for look-ups and list work, never for a system call on a sandbox's files. `space.locks`
- * covers the lists of lock owners, `handle.mutex` a directory stream. None of them is taken inside another. */
+ * Locks. `space.lock` (a read-write lock) covers the node table: every field of a node, place and LRU that is
+ * not marked otherwise. It is held for look-ups and list work, never for a system call on a sandbox's files.
+ * `space.locks` covers the lists of lock owners, `handle.mutex` a directory stream. None of them is taken
+ * inside another. */
 #ifndef CUBEFS_FS_FILES_FILES_PRIV_H
 #define CUBEFS_FS_FILES_FILES_PRIV_H
 
@@ -50,7 +51,7 @@ void cube_ffd_void(struct cube_ffd *f, int nothing_fd);
 struct cube_fmount {
 	struct cube_ffd *fd; /* under space.lock; NULL once detached */
 	bool read_only;
-	bool local;      /* on a known file system of this machine: its attributes need no request to anyone */
+	bool local; /* on a known file system of this machine: its attributes need no request to anyone */
 	bool d_ino_true; /* what readdir gives is what stat gives */
 	uint64_t key;    /* of its path; goes into inode numbers */
 	dev_t dev;
@@ -118,27 +119,27 @@ struct cube_fobject {
 
 struct cube_fnode {
 	uint64_t id;
-	struct cube_files *tree;          /* counted */
-	const struct cube_fmount *mount;  /* in which it lies */
-	const struct cube_fpoint *point;  /* directories: what of the mounts is at or below it, or NULL */
-	bool is_top;                      /* the root of `mount` */
-	bool is_void;                     /* something is mounted here inside: empty */
+	struct cube_files *tree;         /* counted */
+	const struct cube_fmount *mount; /* in which it lies */
+	const struct cube_fpoint *point; /* directories: what of the mounts is at or below it, or NULL */
+	bool is_top;                     /* the root of `mount` */
+	bool is_void;                    /* something is mounted here inside: empty */
 	bool in_objects;
 	struct cube_fhash_link by_id, by_object;
 	struct cube_fobject object;
-	struct cube_fplace *places;       /* directories and links: one, for ever; the tree's root: none */
-	unsigned n_places, n_children;    /* places below it, which keep it */
-	atomic_uint pins;                 /* calls and handles that use it */
+	struct cube_fplace *places;    /* directories and links: one, for ever; the tree's root: none */
+	unsigned n_places, n_children; /* places below it, which keep it */
+	atomic_uint pins;              /* calls and handles that use it */
 	atomic_ullong lookups;
-	struct cube_list handles;         /* open ones */
-	struct cube_list lock_owners;     /* under space.locks */
-	struct cube_ffd *dir;             /* directories: open, in the LRU */
+	struct cube_list handles;     /* open ones */
+	struct cube_list lock_owners; /* under space.locks */
+	struct cube_ffd *dir;         /* directories: open, in the LRU */
 	struct cube_list lru;
-	atomic_bool used;                 /* `dir` was, since the LRU last looked */
+	atomic_bool used; /* `dir` was, since the LRU last looked */
 };
 
-/* A name of a node. Found by (parent, name) while `hashed`; when it turned out to belong to another object now, a
- * directory's or link's stays, unhashed, since it says where the caller's path leads up. */
+/* A name of a node. Found by (parent, name) while `hashed`; when it turned out to belong to another object
+ * now, a directory's or link's stays, unhashed, since it says where the caller's path leads up. */
 struct cube_fplace {
 	struct cube_fhash_link link;
 	bool hashed;
@@ -162,10 +163,12 @@ int cube_fnode_intern(struct cube_fnode *parent, const char *name, const struct 
 		      struct cube_fnode **ret);
 /* The root's node of a new tree. */
 int cube_fnode_new_root(struct cube_files *f);
+void cube_fnode_count(struct cube_fnode *n); /* one look-up more of one that is pinned */
 void cube_fnode_uncount(struct cube_files_space *s, uint64_t id, uint64_t n);
 /* The name is gone: by our doing, or as a look-up found. */
 void cube_fnode_drop_name(struct cube_fnode *parent, const char *name, bool removed);
-/* A rename, whose memory is had before the system call: what was from's is to's now, or both have changed places. */
+/* A rename, whose memory is had before the system call: what was from's is to's now, or both have changed
+ * places. */
 struct cube_fmove {
 	struct cube_fplace *from, *to; /* not in the table; what is left is freed by done */
 	bool exchange;
@@ -185,6 +188,7 @@ unsigned cube_fnode_depth(struct cube_fnode *n);
 /* The path from the root, "a/b", "" for the root; -ENAMETOOLONG. */
 int cube_fnode_path(struct cube_fnode *n, char *path, size_t size);
 bool cube_fnode_same(struct cube_fnode *n, const struct stat *st);
+struct cube_fobject cube_fnode_object(struct cube_fnode *n);
 
 static inline bool cube_fnode_is_dir(const struct cube_fnode *n)
 {
@@ -231,13 +235,15 @@ struct cube_fpeek {
 
 /* 0, -ENAMETOOLONG, or -EINVAL for what is no name ("", or with a slash); "." and ".." are not. */
 int cube_fstep_name(const char *name);
-/* An O_PATH descriptor of @name beneath @dirfd, never of what it links to, never in another mount (-EXDEV). */
+/* An O_PATH descriptor of @name beneath @dirfd, never of what it links to, never in another mount (-EXDEV).
+ */
 int cube_fstep_open(struct cube_files_space *s, int dirfd, const char *name, int *ret_fd);
-/* Attributes of @name in directory node @dir, whose descriptor is @dirfd. Asks nobody but the file system of @dir. */
+/* Attributes of @name in directory node @dir, whose descriptor is @dirfd. Asks nobody but the file system of
+ * @dir. */
 int cube_fstep_peek(struct cube_fnode *dir, int dirfd, const char *name, struct cube_fpeek *ret);
 /* The same without a node, for a walk. */
-int cube_fstep_peek_at(struct cube_files *f, const struct cube_fmount *m, const struct cube_fpoint *point, int dirfd,
-		       const char *name, struct cube_fpeek *ret);
+int cube_fstep_peek_at(struct cube_files *f, const struct cube_fmount *m, const struct cube_fpoint *point,
+		       int dirfd, const char *name, struct cube_fpeek *ret);
 /* Opens again, with other flags, what @fd (O_PATH) is. */
 int cube_fstep_reopen(struct cube_files_space *s, int fd, int flags, int *ret_fd);
 #define CUBE_FD_PATH 32
@@ -248,8 +254,8 @@ struct cube_ffd *cube_fstep_top(const struct cube_files *f, const struct cube_fm
 
 /* ---- reach.c ---- */
 
-/* A descriptor (of an open handle, or O_PATH) of the node's object; -ESTALE if it is not there any more. Not for void
- * ones. */
+/* A descriptor (of an open handle, or O_PATH) of the node's object; -ESTALE if it is not there any more. Not
+ * for void ones. */
 int cube_freach(struct cube_fnode *n, struct cube_ffd **ret);
 /* Its attributes as they are, without opening where that can be. */
 int cube_freach_stat(struct cube_fnode *n, struct stat *ret);
@@ -259,7 +265,7 @@ struct cube_fdoor {
 	struct cube_fnode *n;
 	struct cube_ffd *fd; /* NULL for a void one */
 };
-#define CUBE_DOOR_DIR 1u   /* -ENOTDIR for others */
+#define CUBE_DOOR_DIR   1u /* -ENOTDIR for others */
 #define CUBE_DOOR_WRITE 2u /* -EROFS where nothing can be changed */
 int cube_fdoor_open(struct cube_files_space *s, uint64_t id, unsigned need, struct cube_fdoor *ret);
 void cube_fdoor_close(struct cube_fdoor *d);
@@ -278,8 +284,8 @@ void cube_fowner_leave(const struct cube_files *f);
 
 /* ---- links.c, resolve.c ---- */
 
-/* What is shown of a link in directory @dir with target @raw (NUL ended, @len bytes), with @nlink names. @out has room
- * for PATH_MAX. Length, -ENAMETOOLONG, -ELOOP, -ENOENT (no target). */
+/* What is shown of a link in directory @dir with target @raw (NUL ended, @len bytes), with @nlink names. @out
+ * has room for PATH_MAX. Length, -ENAMETOOLONG, -ELOOP, -ENOENT (no target). */
 ssize_t cube_flink_show(struct cube_fnode *dir, const char *raw, size_t len, nlink_t nlink, char *out);
 /* What the parts of a target that do not lead up before the first name: links.c. */
 struct cube_flink_text {
@@ -296,8 +302,9 @@ int cube_fresolve(struct cube_files *f, char *path, const char *rest);
 /* ---- attr.c ---- */
 
 uint64_t cube_fattr_ino(const struct cube_files *f, const struct cube_fmount *m, dev_t dev, ino_t ino);
+uint64_t cube_fattr_node_ino(struct cube_fnode *n); /* of one that is not void */
 /* st_ino of a void entry @name of @dir. */
-uint64_t cube_fattr_void_ino(const struct cube_fnode *dir, const char *name);
+uint64_t cube_fattr_void_ino(struct cube_fnode *dir, const char *name);
 /* As shown, of @n, whose attributes are @raw; the length of a link's answer too. */
 int cube_fattr_show(struct cube_fnode *n, const struct stat *raw, struct stat *ret);
 /* What getattr gives. */
@@ -307,15 +314,15 @@ int cube_fattr_get(struct cube_fnode *n, struct stat *ret);
 
 /* Look-up of @name beneath an open door; counted. */
 int cube_fname_entry(const struct cube_fdoor *d, const char *name, struct cube_files_entry *ret);
-/* -EBUSY for a name at or above a mount. */
-int cube_fname_free(const struct cube_fnode *dir, const char *name);
+/* A door to the directory in which @name is to be made: -EEXIST for what cannot be. */
+int cube_fname_new(struct cube_files_space *s, uint64_t parent, const char *name, struct cube_fdoor *ret);
 
 /* ---- open.c ---- */
 
 struct cube_files_handle {
-	struct cube_fnode *n;  /* pinned */
-	struct cube_ffd *fd;   /* NULL: a void directory */
-	int flags;             /* those it was opened with */
+	struct cube_fnode *n; /* pinned */
+	struct cube_ffd *fd;  /* NULL: a void directory */
+	int flags;            /* those it was opened with */
 	bool is_dir;
 	struct cube_list in_node, in_tree;
 	struct cube_fdirbuf *dir; /* under `mutex` */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hash tables whose links lie inside the elements: to add cannot fail, and an element may be in several. The caller
- * compares keys and locks. */
+/* Hash tables whose links lie inside the elements: to add cannot fail, and an element may be in several. The
+ * caller compares keys and locks. */
 #ifndef CUBEFS_FS_FILES_HASH_H
 #define CUBEFS_FS_FILES_HASH_H
 
@@ -18,7 +18,7 @@ struct cube_fhash {
 	size_t count;
 };
 
-int cube_fhash_init(struct cube_fhash *h); /* -ENOMEM */
+int cube_fhash_init(struct cube_fhash *h);  /* -ENOMEM */
 void cube_fhash_done(struct cube_fhash *h); /* the elements are the caller's */
 
 void cube_fhash_add(struct cube_fhash *h, struct cube_fhash_link *link, uint64_t hash);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which directories stay open between calls: at most `max_lru` in the space, by the clock algorithm (a hit only sets a
- * flag, so that it needs the table's lock shared). */
+/* Which directories stay open between calls: at most `max_lru` in the space, by the clock algorithm (a hit
+ * only sets a flag, so that it needs the table's lock shared). */
 #include <sys/resource.h>
 
 #include "fs/files/files_priv.h"

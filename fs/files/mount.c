@@ -20,11 +20,17 @@ static const struct mount_kind {
 	unsigned long magic;
 	bool d_ino_differs; /* overlayfs: readdir and stat may number files of different layers differently */
 } mount_kinds[] = {
-	{ .magic = EXT4_SUPER_MAGIC }, { .magic = BTRFS_SUPER_MAGIC }, { .magic = XFS_SUPER_MAGIC },
-	{ .magic = TMPFS_MAGIC },      { .magic = RAMFS_MAGIC },       { .magic = F2FS_SUPER_MAGIC },
-	{ .magic = SQUASHFS_MAGIC },   { .magic = EROFS_SUPER_MAGIC_V1 },
-	{ .magic = ZFS_MAGIC },	       { .magic = BCACHEFS_MAGIC },
-	{ .magic = OVERLAYFS_SUPER_MAGIC, .d_ino_differs = true },
+	{.magic = EXT4_SUPER_MAGIC},
+	{.magic = BTRFS_SUPER_MAGIC},
+	{.magic = XFS_SUPER_MAGIC},
+	{.magic = TMPFS_MAGIC},
+	{.magic = RAMFS_MAGIC},
+	{.magic = F2FS_SUPER_MAGIC},
+	{.magic = SQUASHFS_MAGIC},
+	{.magic = EROFS_SUPER_MAGIC_V1},
+	{.magic = ZFS_MAGIC},
+	{.magic = BCACHEFS_MAGIC},
+	{.magic = OVERLAYFS_SUPER_MAGIC, .d_ino_differs = true},
 };
 
 static int mount_init(struct cube_fmount *m, int fd, const char *path, bool read_only)

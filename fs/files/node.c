@@ -6,7 +6,8 @@
 #include "backends/base/alloc.h"
 #include "fs/files/files_priv.h"
 
-#define NODE_PLACES 16 /* names remembered of a file; more hard links than these are looked up again when needed */
+#define NODE_PLACES                                                                                          \
+	16 /* names remembered of a file; more hard links than these are looked up again when needed */
 
 static struct cube_fnode *node_find_locked(const struct cube_files_space *s, uint64_t id)
 {
@@ -77,6 +78,11 @@ void cube_fnode_auto(struct cube_fnode **n)
 	cube_fnode_unpin(*n);
 }
 
+void cube_fnode_count(struct cube_fnode *n)
+{
+	atomic_fetch_add(&n->lookups, 1);
+}
+
 void cube_fnode_uncount(struct cube_files_space *s, uint64_t id, uint64_t n)
 {
 	unsigned long long have = 0, left = 0;
@@ -87,7 +93,8 @@ void cube_fnode_uncount(struct cube_files_space *s, uint64_t id, uint64_t n)
 	if (node != NULL) {
 		have = atomic_load(&node->lookups);
 		do
-			left = have > n ? have - n : 0; /* of the root's the kernel may forget more than we count */
+			left = have > n ? have - n
+					: 0; /* of the root's the kernel may forget more than we count */
 		while (!atomic_compare_exchange_weak(&node->lookups, &have, left));
 	}
 	(void)pthread_rwlock_unlock(&s->lock);
@@ -98,7 +105,7 @@ void cube_fnode_uncount(struct cube_files_space *s, uint64_t id, uint64_t n)
 static struct cube_fobject node_object(const struct cube_fpeek *seen)
 {
 	if (seen->is_void)
-		return (struct cube_fobject){ .type = seen->st.st_mode & S_IFMT };
+		return (struct cube_fobject){.type = seen->st.st_mode & S_IFMT};
 	return (struct cube_fobject){
 		.dev = seen->st.st_dev,
 		.ino = seen->st.st_ino,
@@ -122,8 +129,8 @@ static struct cube_fnode *node_use(struct cube_fnode *n, bool count)
 	return n;
 }
 
-static struct cube_fnode *node_known(struct cube_fnode *parent, const char *name, const struct cube_fpeek *seen,
-				     bool count)
+static struct cube_fnode *node_known(struct cube_fnode *parent, const char *name,
+				     const struct cube_fpeek *seen, bool count)
 {
 	struct cube_files_space *s = parent->tree->space;
 	struct cube_fplace *p;
@@ -218,7 +225,7 @@ int cube_fnode_intern(struct cube_fnode *parent, const char *name, const struct 
 int cube_fnode_new_root(struct cube_files *f)
 {
 	struct cube_files_space *s = f->space;
-	struct cube_fobject object = { .dev = f->mounts[0].dev, .ino = f->mounts[0].ino, .type = S_IFDIR };
+	struct cube_fobject object = {.dev = f->mounts[0].dev, .ino = f->mounts[0].ino, .type = S_IFDIR};
 
 	(void)pthread_rwlock_wrlock(&s->lock);
 	f->root = cube_fnode_new_locked(f, &object);
@@ -252,7 +259,7 @@ void cube_fnode_drop_name(struct cube_fnode *parent, const char *name, bool remo
 int cube_fmove_init(struct cube_fmove *m, struct cube_fnode *parent, const char *name,
 		    struct cube_fnode *new_parent, const char *new_name, bool exchange)
 {
-	*m = (struct cube_fmove){ .exchange = exchange };
+	*m = (struct cube_fmove){.exchange = exchange};
 	m->from = cube_fplace_new(parent, name);
 	m->to = cube_fplace_new(new_parent, new_name);
 	if (m->from != NULL && m->to != NULL)
@@ -265,7 +272,7 @@ void cube_fmove_done(struct cube_fmove *m)
 {
 	cube_free(m->from);
 	cube_free(m->to);
-	*m = (struct cube_fmove){ 0 };
+	*m = (struct cube_fmove){0};
 }
 
 static void move_commit_locked(struct cube_fmove *m)
@@ -301,7 +308,7 @@ void cube_fmove_commit(struct cube_fmove *m)
 
 void cube_fnode_renumber(struct cube_fnode *n, const struct stat *st)
 {
-	struct cube_fobject object = { .dev = st->st_dev, .ino = st->st_ino, .type = st->st_mode & S_IFMT };
+	struct cube_fobject object = {.dev = st->st_dev, .ino = st->st_ino, .type = st->st_mode & S_IFMT};
 
 	if (object.type != n->object.type || n->is_void || cube_fnode_same(n, st))
 		return;
@@ -364,14 +371,19 @@ int cube_fnode_path(struct cube_fnode *n, char *path, size_t size)
 	return r;
 }
 
+struct cube_fobject cube_fnode_object(struct cube_fnode *n)
+{
+	struct cube_fobject o;
+
+	(void)pthread_rwlock_rdlock(&n->tree->space->lock);
+	o = n->object;
+	(void)pthread_rwlock_unlock(&n->tree->space->lock);
+	return o;
+}
+
 bool cube_fnode_same(struct cube_fnode *n, const struct stat *st)
 {
-	struct cube_files_space *s = n->tree->space;
-	bool same;
+	const struct cube_fobject o = cube_fnode_object(n);
 
-	(void)pthread_rwlock_rdlock(&s->lock);
-	same = n->object.ino == st->st_ino && n->object.dev == st->st_dev &&
-	       n->object.type == (st->st_mode & S_IFMT);
-	(void)pthread_rwlock_unlock(&s->lock);
-	return same;
+	return o.ino == st->st_ino && o.dev == st->st_dev && o.type == (st->st_mode & S_IFMT);
 }

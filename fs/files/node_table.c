@@ -38,7 +38,7 @@ struct cube_fplace *cube_fplace_new(struct cube_fnode *parent, const char *name)
 
 	if (p == NULL)
 		return NULL;
-	*p = (struct cube_fplace){ .parent = parent };
+	*p = (struct cube_fplace){.parent = parent};
 	memcpy(p->name, name, size);
 	return p;
 }
@@ -89,7 +89,8 @@ void cube_fplace_drop_locked(struct cube_fplace *p, bool removed)
 			cube_flru_drop_locked(p->node);
 		return;
 	}
-	/* After its removal the next file may get its number. One that was only renamed inside is to be found again. */
+	/* After its removal the next file may get its number. One that was only renamed inside is to be found
+	 * again. */
 	if (removed && p->node->n_places == 1 && cube_list_empty(&p->node->handles))
 		cube_fnode_set_object_locked(p->node, NULL);
 	cube_fplace_free_locked(p);
@@ -130,7 +131,8 @@ struct cube_fnode *cube_fnode_by_object_locked(const struct cube_fmount *m, stru
 	return NULL;
 }
 
-/* NULL: found by its object no more. Where another node has that number already, this one is not found by it. */
+/* NULL: found by its object no more. Where another node has that number already, this one is not found by it.
+ */
 void cube_fnode_set_object_locked(struct cube_fnode *n, const struct cube_fobject *o)
 {
 	struct cube_fhash *h = &n->tree->space->by_object;

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose files: ids as shown and as the kernel has them, and the rights under which new files are made.
  *
- * What the kernel calls base + n is n inside, and in here; other ids are 65534. Where an ordinary user mounted, that
- * user's number and 0 stand for each other: an exchange, so that nothing is lost and both directions are the same.
+ * What the kernel calls base + n is n inside, and in here; other ids are 65534. Where an ordinary user
+ * mounted, that user's number and 0 stand for each other: an exchange, so that nothing is lost and both
+ * directions are the same.
  *
- * A new file belongs to the sandbox's root from the first instant: its file system ids are this thread's while it is
- * made, with those capabilities that setfsuid(2) takes away and that make files anywhere in the tree possible. (To make it
- * as host root and to chown it then would show it inside as nobody's for a moment, and leave it so after a kill.) It is
- * done round each call that makes something, not once a thread: the threads also do other work, whose files are the
- * daemon's own. It costs about 5 us (14 us on a slow machine) beside the 30 to 100 us of a creation.
+ * A new file belongs to the sandbox's root from the first instant: its file system ids are this thread's
+ * while it is made, with those capabilities that setfsuid(2) takes away and that make files anywhere in the
+ * tree possible. (To make it as host root and to chown it then would show it inside as nobody's for a moment,
+ * and leave it so after a kill.) It is done round each call that makes something, not once a thread: the
+ * threads also do other work, whose files are the daemon's own. It costs about 5 us (14 us on a slow machine)
+ * beside the 30 to 100 us of a creation.
  *
- * Side effect of setfsuid: the process is not dumpable any more (no core files, unless fs.suid_dumpable says so), and a
- * parent-death signal of this thread is forgotten. */
+ * Side effect of setfsuid: the process is not dumpable any more (no core files, unless fs.suid_dumpable says
+ * so), and a parent-death signal of this thread is forgotten. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
@@ -70,7 +72,7 @@ static int owner_raise(void)
 {
 	static const unsigned keep =
 		1u << CAP_CHOWN | 1u << CAP_DAC_OVERRIDE | 1u << CAP_FOWNER | 1u << CAP_FSETID;
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
 	if (syscall(SYS_capget, &header, data) < 0)
@@ -79,7 +81,8 @@ static int owner_raise(void)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-/* The system calls, since glibc's wrappers are deprecated for anything but this and say so to some compilers. */
+/* The system calls, since glibc's wrappers are deprecated for anything but this and say so to some compilers.
+ */
 int cube_fowner_enter(const struct cube_files *f)
 {
 	int r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a node to its object. Nothing is kept open per node: a directory is reached from the nearest one above it that
- * is open, step by step, and each step checks that it met the object that the node stands for. */
+/* From a node to its object. Nothing is kept open per node: a directory is reached from the nearest one above
+ * it that is open, step by step, and each step checks that it met the object that the node stands for. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -53,8 +53,8 @@ static int reach_step(struct cube_fnode *n, int dirfd, const char *name, struct 
 	return r;
 }
 
-/* The nearest open directory at or above @n, with @have (may be NULL) as one that is open at @have_fd, and, where that
- * is not @n itself, which node comes next on the way down (pinned, its name). */
+/* The nearest open directory at or above @n, with @have (may be NULL) as one that is open at @have_fd, and,
+ * where that is not @n itself, which node comes next on the way down (pinned, its name). */
 static int reach_nearest(struct cube_fnode *n, const struct cube_fnode *have, struct cube_ffd *have_fd,
 			 struct cube_fnode **ret_next, char name[NAME_MAX + 1], struct cube_ffd **ret)
 {
@@ -82,7 +82,8 @@ static int reach_nearest(struct cube_fnode *n, const struct cube_fnode *have, st
 	return 0;
 }
 
-/* The step just made is kept in hand, so that nobody who closes directories meanwhile can keep this from ending. */
+/* The step just made is kept in hand, so that nobody who closes directories meanwhile can keep this from
+ * ending. */
 static int reach_dir(struct cube_fnode *n, struct cube_ffd **ret)
 {
 	cube_auto_fnode at = NULL;
@@ -90,7 +91,8 @@ static int reach_dir(struct cube_fnode *n, struct cube_ffd **ret)
 
 	for (;;) {
 		cube_auto_fnode next = NULL;
-		cube_auto_ffd fd = NULL, down = NULL;
+		cube_auto_ffd fd = NULL;
+		cube_auto_ffd down = NULL;
 		char name[NAME_MAX + 1];
 		int r = reach_nearest(n, at, at_fd, &next, name, &fd);
 
@@ -110,9 +112,11 @@ static int reach_dir(struct cube_fnode *n, struct cube_ffd **ret)
 	}
 }
 
-/* Calls @fn for each known name of @n, with its directory's descriptor, until one gives something else than -ESTALE. */
-static int reach_names(struct cube_fnode *n, int (*fn)(struct cube_fnode *n, struct cube_fnode *dir, int dirfd,
-						       const char *name, void *ret),
+/* Calls @fn for each known name of @n, with its directory's descriptor, until one gives something else than
+ * -ESTALE. */
+static int reach_names(struct cube_fnode *n,
+		       int (*fn)(struct cube_fnode *n, struct cube_fnode *dir, int dirfd, const char *name,
+				 void *ret),
 		       void *ret)
 {
 	int r = -ESTALE;
@@ -179,7 +183,7 @@ int cube_freach_stat(struct cube_fnode *n, struct stat *ret)
 
 int cube_fdoor_open(struct cube_files_space *s, uint64_t id, unsigned need, struct cube_fdoor *ret)
 {
-	struct cube_fdoor d = { .n = NULL };
+	struct cube_fdoor d = {.n = NULL};
 	int r = cube_fnode_pin(s, id, &d.n);
 
 	if (r == 0 && (need & CUBE_DOOR_DIR) != 0 && !cube_fnode_is_dir(d.n))
@@ -200,5 +204,5 @@ void cube_fdoor_close(struct cube_fdoor *d)
 {
 	cube_ffd_unref(d->fd);
 	cube_fnode_unpin(d->n);
-	*d = (struct cube_fdoor){ 0 };
+	*d = (struct cube_fdoor){0};
 }

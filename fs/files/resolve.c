@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a link means whose target has a ".." behind a name: a walk inside the tree, as the kernel inside would do it.
+/* What a link means whose target has a ".." behind a name: a walk inside the tree, as the kernel inside would
+ * do it.
  *
- * It stands at `path`, which has neither links nor ".." in it, and takes one component of `rest` after the other: a ".."
- * takes the last name off `path` (at the root: nothing), a directory's name is put behind it, a link's text in front of
- * `rest`. It ends when no ".." is left: then `path` and the rest together are the answer. When a component is not there
- * (or is no directory, or leads round in circles), the link is broken inside; then the answer keeps that component and
- * the names behind it, without "..", and so fails in the same way.
+ * It stands at `path`, which has neither links nor ".." in it, and takes one component of `rest` after the
+ * other: a ".." takes the last name off `path` (at the root: nothing), a directory's name is put behind it, a
+ * link's text in front of `rest`. It ends when no ".." is left: then `path` and the rest together are the
+ * answer. When a component is not there (or is no directory, or leads round in circles), the link is broken
+ * inside; then the answer keeps that component and the names behind it, without "..", and so fails in the
+ * same way.
  *
  * Hostile trees: each walk has a limit of steps and of links. */
 #include <errno.h>
@@ -16,20 +18,20 @@
 #include "backends/base/alloc.h"
 #include "fs/files/files_priv.h"
 
-#define RESOLVE_STEPS 1024        /* names looked at */
-#define RESOLVE_LINKS 40          /* the kernel's own limit */
+#define RESOLVE_STEPS 1024 /* names looked at */
+#define RESOLVE_LINKS 40   /* the kernel's own limit */
 #define RESOLVE_REST  (4 * PATH_MAX)
 
 struct resolve {
 	struct cube_files *f;
-	char *path;               /* PATH_MAX */
+	char *path; /* PATH_MAX */
 	char rest[RESOLVE_REST];
 	unsigned steps, links;
 	/* where `path` leads, unless `fd` is NULL */
 	struct cube_ffd *fd;
 	const struct cube_fmount *mount;
 	const struct cube_fpoint *point;
-	bool is_void;             /* an empty directory: nothing to open */
+	bool is_void; /* an empty directory: nothing to open */
 };
 
 static void resolve_leave(struct resolve *w)

@@ -28,7 +28,8 @@ static int setattr_owner(const struct setattr *a)
 	return fchownat(a->fd, "", a->uid, a->gid, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* By path: fchmod does not take descriptors of O_PATH. The link in /proc is followed to the object itself, never on. */
+/* By path: fchmod does not take descriptors of O_PATH. The link in /proc is followed to the object itself,
+ * never on. */
 static int setattr_mode(const struct setattr *a)
 {
 	char path[CUBE_FD_PATH];
@@ -50,23 +51,27 @@ static int setattr_times(const struct setattr *a)
 	return utimensat(a->fd, "", a->times, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-/* In this order: a change of owner takes setuid bits away, which a mode may bring back; what is undone most easily comes
- * first, and the content, which cannot be undone, when the rest has worked. Times come last, since all else moves them. */
+/* In this order: a change of owner takes setuid bits away, which a mode may bring back; what is undone most
+ * easily comes first, and the content, which cannot be undone, when the rest has worked. Times come last,
+ * since all else moves them. */
 static const struct setattr_step {
 	unsigned set;
 	int (*fn)(const struct setattr *a);
 } setattr_steps[] = {
-	{ .set = SET_OWNER, .fn = setattr_owner },
-	{ .set = CUBE_SET_MODE, .fn = setattr_mode },
-	{ .set = CUBE_SET_SIZE, .fn = setattr_size },
-	{ .set = SET_TIMES, .fn = setattr_times },
+	{.set = SET_OWNER, .fn = setattr_owner},
+	{.set = CUBE_SET_MODE, .fn = setattr_mode},
+	{.set = CUBE_SET_SIZE, .fn = setattr_size},
+	{.set = SET_TIMES, .fn = setattr_times},
 };
 
 /* Puts owner and mode back; what fails here fails for the reason that is reported already. */
 static void setattr_undo(const struct setattr *a, const struct stat *before)
 {
 	const struct setattr old = {
-		.fd = a->fd, .uid = before->st_uid, .gid = before->st_gid, .mode = before->st_mode & 07777,
+		.fd = a->fd,
+		.uid = before->st_uid,
+		.gid = before->st_gid,
+		.mode = before->st_mode & 07777,
 	};
 
 	if ((a->set & SET_OWNER) != 0)
@@ -91,8 +96,8 @@ static int setattr_run(const struct setattr *a, const struct stat *before)
 static struct timespec setattr_time(unsigned set, unsigned bit, unsigned now, const struct timespec *t)
 {
 	if ((set & now) != 0)
-		return (struct timespec){ .tv_nsec = UTIME_NOW };
-	return (set & bit) != 0 ? *t : (struct timespec){ .tv_nsec = UTIME_OMIT };
+		return (struct timespec){.tv_nsec = UTIME_NOW};
+	return (set & bit) != 0 ? *t : (struct timespec){.tv_nsec = UTIME_OMIT};
 }
 
 /* What can be refused without trying is refused here. */
@@ -123,8 +128,8 @@ static int setattr_prepare(const struct cube_fnode *n, const struct stat *st, un
 int cube_files_setattr(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h,
 		       const struct stat *st, unsigned set, struct stat *ret)
 {
-	cube_auto_fdoor d = { .n = NULL };
-	struct setattr a = { .h = h };
+	cube_auto_fdoor d = {.n = NULL};
+	struct setattr a = {.h = h};
 	struct stat raw;
 	int r = cube_fdoor_open(s, id, CUBE_DOOR_WRITE, &d);
 

@@ -192,7 +192,7 @@ static void tree_close_locked(struct cube_files *f, struct cube_ffd *tops[1 + CU
 
 void cube_files_detach(struct cube_files *f)
 {
-	struct cube_ffd *tops[1 + CUBE_MOUNTS_MAX] = { NULL }, *fd;
+	struct cube_ffd *tops[1 + CUBE_MOUNTS_MAX] = {NULL}, *fd;
 	struct cube_fnode *n;
 
 	(void)pthread_rwlock_wrlock(&f->space->lock);

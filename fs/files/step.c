@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One name beneath one directory descriptor: the only place of this module that resolves names.
  *
- * A name has no slash and is not "..", so that the kernel takes exactly one step, never follows a link at its end, and
- * either stays in the mount of the directory or is told not to leave it. So a component that is swapped for a link at any
- * instant is seen as a link. Things that are mounted inside are not touched: a FUSE of a hostile process would let us
- * wait for ever at the first request. */
+ * A name has no slash and is not "..", so that the kernel takes exactly one step, never follows a link at its
+ * end, and either stays in the mount of the directory or is told not to leave it. So a component that is
+ * swapped for a link at any instant is seen as a link. Things that are mounted inside are not touched: a FUSE
+ * of a hostile process would let us wait for ever at the first request. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -61,9 +61,9 @@ static void step_stat_of(const struct statx *x, struct stat *st)
 	st->st_size = (off_t)x->stx_size;
 	st->st_blksize = x->stx_blksize;
 	st->st_blocks = (blkcnt_t)x->stx_blocks;
-	st->st_atim = (struct timespec){ .tv_sec = x->stx_atime.tv_sec, .tv_nsec = x->stx_atime.tv_nsec };
-	st->st_mtim = (struct timespec){ .tv_sec = x->stx_mtime.tv_sec, .tv_nsec = x->stx_mtime.tv_nsec };
-	st->st_ctim = (struct timespec){ .tv_sec = x->stx_ctime.tv_sec, .tv_nsec = x->stx_ctime.tv_nsec };
+	st->st_atim = (struct timespec){.tv_sec = x->stx_atime.tv_sec, .tv_nsec = x->stx_atime.tv_nsec};
+	st->st_mtim = (struct timespec){.tv_sec = x->stx_mtime.tv_sec, .tv_nsec = x->stx_mtime.tv_nsec};
+	st->st_ctim = (struct timespec){.tv_sec = x->stx_ctime.tv_sec, .tv_nsec = x->stx_ctime.tv_nsec};
 }
 
 /* By a descriptor, which asks a file server too, and is told of mounts by an error. */
@@ -93,12 +93,12 @@ static int step_peek_top(struct cube_files *f, const struct cube_fpoint *point, 
 }
 
 /* statx without synchronisation asks nobody, whatever is mounted at the name, and says if something is. */
-int cube_fstep_peek_at(struct cube_files *f, const struct cube_fmount *m, const struct cube_fpoint *point, int dirfd,
-		       const char *name, struct cube_fpeek *ret)
+int cube_fstep_peek_at(struct cube_files *f, const struct cube_fmount *m, const struct cube_fpoint *point,
+		       int dirfd, const char *name, struct cube_fpeek *ret)
 {
 	struct statx x;
 
-	*ret = (struct cube_fpeek){ .mount = m, .point = cube_fpoint_find(point, name) };
+	*ret = (struct cube_fpeek){.mount = m, .point = cube_fpoint_find(point, name)};
 	if (ret->point != NULL && ret->point->mount != NULL)
 		return step_peek_top(f, ret->point, ret);
 	if (statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_BASIC_STATS,
@@ -116,8 +116,8 @@ int cube_fstep_peek(struct cube_fnode *dir, int dirfd, const char *name, struct 
 	return cube_fstep_peek_at(dir->tree, dir->mount, dir->point, dirfd, name, ret);
 }
 
-/* Through /proc, since a descriptor of O_PATH cannot be opened otherwise without its name. O_NONBLOCK and O_NOCTTY: had
- * it been a fifo or terminal after all, nothing would hang or become ours. */
+/* Through /proc, since a descriptor of O_PATH cannot be opened otherwise without its name. O_NONBLOCK and
+ * O_NOCTTY: had it been a fifo or terminal after all, nothing would hang or become ours. */
 int cube_fstep_reopen(struct cube_files_space *s, int fd, int flags, int *ret_fd)
 {
 	char name[CUBE_FD_PATH];

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Locks, shared with the inside.
+ *
+ * POSIX locks belong to a process (the front end's lock owner) and a file, not to a descriptor, and all
+ * callers are one process here. So each owner has an open file description of its own for each file it locks,
+ * and the kernel's open-file-description locks on that conflict with everybody else's, inside and outside,
+ * and never with the owner's own. It is gone, with all its locks, when the owner closes any descriptor of the
+ * file (flush), as POSIX wants it.
+ *
+ * A read-only handle gets a read-only description (to open a file for writing has effects of its own, such as
+ * a copy-up). If the same owner later locks through a writable handle, it gets a second one, used from then
+ * on; a range that it wants to lock for writing is first given up on the other. Another process may slip in
+ * at that moment: the price for something that hardly any program does.
+ *
+ * flock(2) locks belong to the open file description, which a handle is: they are put on the handle's own. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "fs/files/files_priv.h"
+
+struct lock_owner {
+	struct cube_list in_node;
+	uint64_t id;
+	struct cube_ffd *reads, *writes; /* NULL: not opened yet */
+};
+
+static void lock_owner_free(struct lock_owner *o)
+{
+	cube_ffd_unref(o->reads);
+	cube_ffd_unref(o->writes);
+	cube_free(o);
+}
+
+static struct lock_owner *lock_find_locked(struct cube_fnode *n, uint64_t id)
+{
+	cube_list_each (l, &n->lock_owners) {
+		struct lock_owner *o = cube_list_entry(l, struct lock_owner, in_node);
+
+		if (o->id == id)
+			return o;
+	}
+	return NULL;
+}
+
+/* What the owner has; either may be NULL. */
+static void lock_get(struct cube_fnode *n, uint64_t id, struct cube_ffd **reads, struct cube_ffd **writes)
+{
+	struct cube_files_space *s = n->tree->space;
+	struct lock_owner *o;
+
+	(void)pthread_mutex_lock(&s->locks);
+	o = lock_find_locked(n, id);
+	*reads = o != NULL ? cube_ffd_ref(o->reads) : NULL;
+	*writes = o != NULL ? cube_ffd_ref(o->writes) : NULL;
+	(void)pthread_mutex_unlock(&s->locks);
+}
+
+/* @fd becomes the owner's, unless another thread was faster: then *fd is that one's. */
+static int lock_put(struct cube_fnode *n, uint64_t id, bool writes, struct cube_ffd **fd)
+{
+	struct cube_files_space *s = n->tree->space;
+	struct lock_owner *o, *fresh = cube_calloc(1, sizeof(*fresh));
+	struct cube_ffd **slot, *old;
+
+	if (fresh == NULL)
+		return -ENOMEM;
+	(void)pthread_mutex_lock(&s->locks);
+	o = lock_find_locked(n, id);
+	if (o == NULL) {
+		o = cube_steal(fresh);
+		o->id = id;
+		cube_list_push(&n->lock_owners, &o->in_node);
+	}
+	slot = writes ? &o->writes : &o->reads;
+	old = *fd;
+	if (*slot == NULL)
+		*slot = cube_ffd_ref(old);
+	*fd = cube_ffd_ref(*slot);
+	(void)pthread_mutex_unlock(&s->locks);
+	cube_ffd_unref(old);
+	cube_free(fresh);
+	return 0;
+}
+
+/* Opens the owner's description. */
+static int lock_open(struct cube_files_handle *h, uint64_t id, bool writes, struct cube_ffd **ret)
+{
+	int fd, r = cube_fstep_reopen(h->n->tree->space, h->fd->fd, writes ? O_RDWR : O_RDONLY, &fd);
+
+	if (r < 0)
+		return r;
+	*ret = cube_ffd_new(fd);
+	if (*ret == NULL)
+		return -ENOMEM;
+	r = lock_put(h->n, id, writes, ret);
+	if (r == 0)
+		r = cube_fhandle_ok(h); /* detached meanwhile: what was opened may be nothing */
+	if (r < 0)
+		cube_ffd_unref(cube_steal(*ret));
+	return r;
+}
+
+static int lock_set(const struct cube_ffd *f, const struct flock *lock, int cmd)
+{
+	struct flock l = *lock;
+
+	l.l_pid = 0; /* must be, for these */
+	return fcntl(f->fd, cmd, &l) < 0 ? -errno : 0;
+}
+
+static int lock_check(const struct cube_files_handle *h, const struct flock *lock)
+{
+	int access = h->flags & O_ACCMODE, r = cube_fhandle_ok(h);
+
+	if (r < 0)
+		return r;
+	if (h->is_dir || h->fd == NULL)
+		return -EBADF;
+	switch (lock->l_type) {
+	case F_RDLCK:
+		return access == O_WRONLY ? -EBADF : 0;
+	case F_WRLCK:
+		return access == O_RDONLY ? -EBADF : 0;
+	case F_UNLCK:
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+/* A system call that may wait, for lockwait.c. */
+struct lock_try {
+	const struct cube_ffd *fd;
+	const struct flock *lock;
+	int op;
+};
+
+static int lock_try_range(void *ctx)
+{
+	const struct lock_try *t = ctx;
+
+	return lock_set(t->fd, t->lock, F_OFD_SETLKW);
+}
+
+static int lock_try_flock(void *ctx)
+{
+	const struct lock_try *t = ctx;
+
+	return flock(t->fd->fd, t->op) < 0 ? -errno : 0;
+}
+
+static int lock_unlock(const struct cube_ffd *reads, const struct cube_ffd *writes, const struct flock *lock)
+{
+	int r = reads != NULL ? lock_set(reads, lock, F_OFD_SETLK) : 0;
+
+	return writes != NULL && r == 0 ? lock_set(writes, lock, F_OFD_SETLK) : r;
+}
+
+static int lock_give_up_reads(const struct cube_ffd *reads, const struct flock *lock)
+{
+	struct flock l = *lock;
+
+	l.l_type = F_UNLCK;
+	return lock_set(reads, &l, F_OFD_SETLK);
+}
+
+int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct flock *lock, bool wait,
+		     struct cube_cancel *cancel)
+{
+	cube_auto_ffd reads = NULL;
+	cube_auto_ffd writes = NULL;
+	struct lock_try t = {.lock = lock};
+	bool writable;
+	int r = lock_check(h, lock);
+
+	if (r < 0)
+		return r;
+	lock_get(h->n, owner, &reads, &writes);
+	if (lock->l_type == F_UNLCK)
+		return lock_unlock(reads, writes, lock);
+	writable = writes != NULL || (h->flags & O_ACCMODE) != O_RDONLY;
+	if (writable && writes == NULL)
+		r = lock_open(h, owner, true, &writes);
+	else if (!writable && reads == NULL)
+		r = lock_open(h, owner, false, &reads);
+	if (r == 0 && writable && reads != NULL && lock->l_type == F_WRLCK)
+		r = lock_give_up_reads(reads, lock);
+	if (r < 0)
+		return r;
+	t.fd = writable ? writes : reads;
+	r = wait ? cube_flockwait(h->n->tree->space, cancel, lock_try_range, &t)
+		 : lock_set(t.fd, lock, F_OFD_SETLK);
+	return cube_fhandle_ok(h) < 0 ? -ESTALE : r;
+}
+
+/* The holder's process is not known where it holds such a lock itself (0 then): another owner of ours. */
+int cube_files_getlk(struct cube_files_handle *h, uint64_t owner, struct flock *lock)
+{
+	cube_auto_ffd reads = NULL;
+	cube_auto_ffd writes = NULL;
+	struct cube_ffd *fd;
+	int r = cube_fhandle_ok(h);
+
+	if (r == 0 && (h->is_dir || h->fd == NULL))
+		r = -EBADF;
+	if (r < 0)
+		return r;
+	lock_get(h->n, owner, &reads, &writes);
+	fd = writes != NULL ? writes : reads != NULL ? reads : h->fd;
+	lock->l_pid = 0;
+	r = (int)cube_fhandle_result(h, fcntl(fd->fd, F_OFD_GETLK, lock));
+	if (r == 0 && lock->l_type != F_UNLCK && lock->l_pid < 0)
+		lock->l_pid = 0;
+	return r;
+}
+
+int cube_files_flock(struct cube_files_handle *h, uint64_t owner, int op, struct cube_cancel *cancel)
+{
+	struct lock_try t = {.fd = h->fd, .op = op};
+	int r = cube_fhandle_ok(h);
+
+	(void)owner;
+	if (r == 0 && h->fd == NULL)
+		r = -EBADF;
+	if (r < 0)
+		return r;
+	r = (op & LOCK_NB) != 0 || (op & ~LOCK_NB) == LOCK_UN
+		    ? lock_try_flock(&t)
+		    : cube_flockwait(h->n->tree->space, cancel, lock_try_flock, &t);
+	return cube_fhandle_ok(h) < 0 ? -ESTALE : r;
+}
+
+int cube_files_flush(struct cube_files_handle *h, uint64_t lock_owner)
+{
+	struct cube_files_space *s = h->n->tree->space;
+	struct lock_owner *o;
+	int r = cube_fhandle_ok(h), fd;
+
+	(void)pthread_mutex_lock(&s->locks);
+	o = lock_find_locked(h->n, lock_owner);
+	if (o != NULL)
+		cube_list_remove(&o->in_node);
+	(void)pthread_mutex_unlock(&s->locks);
+	if (o != NULL)
+		lock_owner_free(o);
+	if (r < 0 || h->fd == NULL || h->n->mount->local)
+		return r;
+	/* a file server may have kept an error for the close of a descriptor */
+	fd = fcntl(h->fd->fd, F_DUPFD_CLOEXEC, 0);
+	return fd < 0 ? -errno : (int)cube_fhandle_result(h, close(fd));
+}
+
+void cube_flock_drop_all(struct cube_fnode *n)
+{
+	struct cube_files_space *s = n->tree->space;
+	struct cube_list *l;
+
+	do {
+		(void)pthread_mutex_lock(&s->locks);
+		l = cube_list_pop(&n->lock_owners);
+		(void)pthread_mutex_unlock(&s->locks);
+		if (l != NULL)
+			lock_owner_free(cube_list_entry(l, struct lock_owner, in_node));
+	} while (l != NULL);
+}
