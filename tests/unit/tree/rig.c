@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rig of the tree's tests. */
+#include "rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/file.h"
+#include "backends/base/log.h"
+#include "ctl/cube.h"
+
+#define RIG_WAIT_S 10
+
+struct rig rig;
+
+static struct {
+	char dir[64];
+	struct cube_loop *loop;
+	struct cube_conf *conf;
+	struct cube_files_space *files;
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t some;
+} rig_own = {.lock = PTHREAD_MUTEX_INITIALIZER, .some = PTHREAD_COND_INITIALIZER};
+
+static void *rig_loop(void *arg)
+{
+	cube_loop_run(arg);
+	return NULL;
+}
+
+int rig_up(void **state)
+{
+	static const char conf[] = "[backend mem]\nkind = mem\n";
+	struct cube_files_options fo = {.uid = getuid(), .gid = getgid()};
+	struct cube_domain_options o = {.uid = getuid(), .gid = getgid()};
+	struct cube_tree_options to = {0};
+	struct cube_err err = {0};
+
+	(void)state;
+	cube_log_setup(STDERR_FILENO, CUBE_LOG_ERROR);
+	(void)snprintf(rig_own.dir, sizeof(rig_own.dir), "/tmp/cubefs-tree-XXXXXX");
+	assert_non_null(mkdtemp(rig_own.dir));
+	assert_int_equal(cube_conf_parse(conf, strlen(conf), "test", &rig_own.conf, &err), 0);
+	rig_own.loop = cube_loop_new();
+	o.state_dir = rig_own.dir;
+	o.conf = rig_own.conf;
+	o.loop = rig_own.loop;
+	if (cube_domain_open(&o, &rig.domain, &err) < 0)
+		fail_msg("%s", err.text);
+	rig_own.files = cube_files_space_new(&fo);
+	to.domain = rig.domain;
+	to.files = rig_own.files;
+	rig.tree = cube_tree_new(&to);
+	assert_non_null(rig.tree);
+	if (cube_domain_start(rig.domain, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(pthread_create(&rig_own.thread, NULL, rig_loop, rig_own.loop), 0);
+	return 0;
+}
+
+int rig_down(void **state)
+{
+	(void)state;
+	cube_tree_shutdown(rig.tree);
+	cube_domain_shutdown(rig.domain, 5000);
+	cube_loop_stop(rig_own.loop);
+	(void)pthread_join(rig_own.thread, NULL);
+	cube_tree_free(rig.tree);
+	cube_domain_close(rig.domain);
+	cube_files_space_free(rig_own.files);
+	cube_loop_free(rig_own.loop);
+	cube_conf_free(rig_own.conf);
+	assert_int_equal(cube_file_remove_tree(AT_FDCWD, rig_own.dir), 0);
+	return 0;
+}
+
+/* ---- requests ---- */
+
+static void rig_answer(struct rig_call *c, int result)
+{
+	(void)pthread_mutex_lock(&rig_own.lock);
+	c->result = result;
+	c->over = true;
+	(void)pthread_cond_broadcast(&rig_own.some);
+	(void)pthread_mutex_unlock(&rig_own.lock);
+}
+
+static void rig_done(struct cube_req *r, int result)
+{
+	struct rig_call *c = cube_container_of(r, struct rig_call, r);
+
+	if (result >= 0 && r->out != NULL) {
+		c->out_len = r->out_len < sizeof(c->out) - 1 ? r->out_len : sizeof(c->out) - 1;
+		memcpy(c->out, r->out, c->out_len);
+		c->out[c->out_len] = '\0';
+	}
+	cube_req_fini(r);
+	rig_answer(c, result);
+}
+
+static void rig_real(struct cube_req *r)
+{
+	struct rig_call *c = cube_container_of(r, struct rig_call, r);
+
+	c->real = true;
+	cube_req_fini(r);
+	rig_answer(c, 0);
+}
+
+static int rig_add(struct cube_req *r, const char *name, const struct cube_tree_entry *e, uint64_t next)
+{
+	struct rig_call *c = cube_container_of(r, struct rig_call, r);
+	size_t len = strlen(c->list);
+
+	(void)e;
+	if (c->r.size != 0 && len + strlen(name) > c->r.size)
+		return 1;
+	(void)snprintf(c->list + len, sizeof(c->list) - len, "%s ", name);
+	c->r.offset = next;
+	return 0;
+}
+
+void rig_fill(struct rig_call *c, enum cube_req_op op, uint64_t node)
+{
+	memset(c, 0, sizeof(*c));
+	c->r.op = op;
+	c->r.node = node;
+	c->r.caller = (struct cube_caller){
+		.pid = getpid(), .uid = getuid(), .gid = getgid(), .local = true, .owner = true};
+	c->r.done = rig_done;
+	c->r.real = rig_real;
+	c->r.add = rig_add;
+}
+
+void rig_start(struct rig_call *c)
+{
+	cube_tree_submit(rig.tree, &c->r);
+}
+
+bool rig_over(struct rig_call *c)
+{
+	bool over;
+
+	(void)pthread_mutex_lock(&rig_own.lock);
+	over = c->over;
+	(void)pthread_mutex_unlock(&rig_own.lock);
+	return over;
+}
+
+int rig_end(struct rig_call *c)
+{
+	struct timespec until;
+	int code = 0;
+
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += RIG_WAIT_S;
+	(void)pthread_mutex_lock(&rig_own.lock);
+	while (!c->over && code == 0)
+		code = pthread_cond_timedwait(&rig_own.some, &rig_own.lock, &until);
+	(void)pthread_mutex_unlock(&rig_own.lock);
+	if (code != 0)
+		fail_msg("request %d (%s) was not answered", c->r.op, c->r.name != NULL ? c->r.name : "-");
+	return c->result;
+}
+
+int rig_run(struct rig_call *c)
+{
+	rig_start(c);
+	return rig_end(c);
+}
+
+/* ---- in one go ---- */
+
+static int rig_step(uint64_t *node, const char *name)
+{
+	struct rig_call c;
+	int code;
+
+	rig_fill(&c, CUBE_REQ_LOOKUP, *node);
+	(void)snprintf(c.name, sizeof(c.name), "%s", name);
+	c.r.name = c.name;
+	code = rig_run(&c);
+	if (code == 0)
+		*node = c.r.entry.id;
+	return code;
+}
+
+static int rig_walk(const char *path, uint64_t *node)
+{
+	char copy[512], *save = NULL;
+	int code = 0;
+
+	*node = CUBE_TREE_ROOT;
+	(void)snprintf(copy, sizeof(copy), "%s", path);
+	for (char *part = strtok_r(copy, "/", &save); part != NULL && code == 0;
+	     part = strtok_r(NULL, "/", &save))
+		code = rig_step(node, part);
+	return code;
+}
+
+uint64_t rig_node(const char *path)
+{
+	uint64_t node;
+
+	return rig_walk(path, &node) == 0 ? node : 0;
+}
+
+int rig_lookup(const char *path)
+{
+	uint64_t node;
+
+	return rig_walk(path, &node);
+}
+
+int rig_on(enum cube_req_op op, const char *dir, const char *name)
+{
+	struct rig_call c;
+
+	rig_fill(&c, op, rig_node(dir));
+	c.r.name = name;
+	return rig_run(&c);
+}
+
+int rig_open_by(pid_t pid, const char *path, int flags, struct cube_handle **ret)
+{
+	struct rig_call c;
+	uint64_t node;
+	int code = rig_walk(path, &node);
+
+	if (code < 0)
+		return code;
+	rig_fill(&c, CUBE_REQ_OPEN, node);
+	c.r.flags = (unsigned)flags;
+	c.r.caller.pid = pid;
+	code = rig_run(&c);
+	if (code == 0)
+		*ret = c.r.opened;
+	return code;
+}
+
+int rig_open(const char *path, int flags, struct cube_handle **ret)
+{
+	return rig_open_by(getpid(), path, flags, ret);
+}
+
+int rig_write(struct cube_handle *h, const char *text)
+{
+	struct rig_call c;
+
+	rig_fill(&c, CUBE_REQ_WRITE, 0);
+	c.r.handle = h;
+	c.r.data = text;
+	c.r.size = strlen(text);
+	return rig_run(&c);
+}
+
+int rig_flush_by(pid_t pid, struct cube_handle *h)
+{
+	struct rig_call c;
+
+	rig_fill(&c, CUBE_REQ_FLUSH, 0);
+	c.r.handle = h;
+	c.r.caller.pid = pid;
+	return rig_run(&c);
+}
+
+int rig_flush(struct cube_handle *h)
+{
+	return rig_flush_by(getpid(), h);
+}
+
+void rig_release(struct cube_handle *h)
+{
+	struct rig_call c;
+
+	rig_fill(&c, CUBE_REQ_RELEASE, 0);
+	c.r.handle = h;
+	assert_int_equal(rig_run(&c), 0);
+}
+
+const char *rig_read(struct rig_call *c, struct cube_handle *h, uint64_t offset)
+{
+	rig_fill(c, CUBE_REQ_READ, 0);
+	c->r.handle = h;
+	c->r.offset = offset;
+	c->r.size = sizeof(c->out) - 1;
+	assert_true(rig_run(c) >= 0);
+	return c->out;
+}
+
+const char *rig_cat(const char *path)
+{
+	static struct rig_call c;
+	struct cube_handle *h;
+
+	assert_int_equal(rig_open(path, O_RDONLY, &h), 0);
+	rig_read(&c, h, 0);
+	rig_release(h);
+	return c.out;
+}
+
+int rig_echo(const char *text, const char *path)
+{
+	struct cube_handle *h;
+	char line[1024];
+	int code = rig_open(path, O_WRONLY | O_TRUNC, &h), flushed;
+
+	if (code < 0)
+		return code;
+	assert_int_equal(rig_flush(h), 0); /* the copy that a shell closes first */
+	(void)snprintf(line, sizeof(line), "%s\n", text);
+	code = rig_write(h, line);
+	flushed = rig_flush(h);
+	rig_release(h);
+	return code < 0 ? code : flushed;
+}
+
+const char *rig_ls(const char *path)
+{
+	static struct rig_call c;
+
+	rig_fill(&c, CUBE_REQ_READDIR, rig_node(path));
+	assert_int_equal(rig_run(&c), 0);
+	return c.list;
+}
+
+void rig_cube(const char *name)
+{
+	char line[300];
+
+	(void)snprintf(line, sizeof(line), "create %s", name);
+	assert_int_equal(rig_echo(line, "ctl"), 0);
+}
+
+void rig_gone(const char *name)
+{
+	char line[300];
+
+	(void)snprintf(line, sizeof(line), "destroy %s", name);
+	assert_int_equal(rig_echo(line, "ctl"), 0);
+}
+
+/* ---- callers ---- */
+
+static void rig_person_exits(int sig)
+{
+	(void)sig;
+	_exit(0);
+}
+
+/* USR1 makes it exit by itself. */
+pid_t rig_person(void)
+{
+	pid_t pid;
+
+	(void)signal(SIGUSR1, rig_person_exits); /* inherited: it may be told before it gets to run */
+	pid = fork();
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			(void)pause();
+	}
+	(void)signal(SIGUSR1, SIG_DFL);
+	assert_true(pid > 0);
+	return pid;
+}
+
+void rig_person_end(pid_t pid, int sig)
+{
+	siginfo_t info;
+
+	assert_int_equal(kill(pid, sig == 0 ? SIGUSR1 : sig), 0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+}
+
+void rig_person_bury(pid_t pid)
+{
+	(void)waitpid(pid, NULL, 0);
+}
