@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sandboxes that are known: records, descriptors, mounts. */
+#include "backends/local/local_priv.h"
+
+#include "backends/base/alloc.h"
+#include "backends/base/file.h"
+#include "backends/base/log.h"
+#include "backends/base/macros.h"
+#include "backends/local/adopt.h"
+#include "backends/local/overlay.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct cube_local_group no_group = CUBE_LOCAL_GROUP_NONE;
+
+static void cube_free_one(struct local_cube *c)
+{
+	if (!c)
+		return;
+	cube_local_cube_unmount(c);
+	cube_local_group_close(&c->group);
+	if (c->dir >= 0)
+		close(c->dir);
+	cube_free(c);
+}
+
+static struct local_cube *cube_alloc(const char *id)
+{
+	struct local_cube *c = cube_calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	(void)snprintf(c->id, sizeof(c->id), "%s", id);
+	c->dir = c->root = c->workspace = -1;
+	c->group = no_group;
+	return c;
+}
+
+/* Ids are directory names here. */
+static bool cube_id_ok(const char *id)
+{
+	size_t n = strlen(id);
+
+	return n > 0 && n <= CUBE_ID_MAX && strspn(id, "0123456789abcdef") == n;
+}
+
+static int cube_load(struct cube_local *b, const char *id, struct local_cube **ret, struct cube_err *err)
+{
+	struct cube_err why = {0};
+	struct local_cube *c;
+
+	if (!cube_id_ok(id))
+		return cube_fail(err, -ENOENT, "no sandbox %.64s", id);
+	c = cube_alloc(id);
+	if (!c)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	c->dir = openat(b->cubes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (c->dir < 0) {
+		cube_free_one(c);
+		return cube_fail(err, -ENOENT, "no sandbox %s", id);
+	}
+	if (cube_local_record_read(c->dir, &c->rec, &why) < 0) {
+		cube_log(CUBE_LOG_WARNING, "local", "sandbox %s: %s", id, why.text);
+		c->damaged = true;
+	}
+	cube_local_group_open(&b->cgroups, id, &c->group);
+	*ret = c;
+	return 0;
+}
+
+static struct local_cube *cube_known(struct cube_local *b, const char *id)
+{
+	struct local_cube *c;
+
+	pthread_mutex_lock(&b->lock);
+	c = cube_map_get(b->map, id);
+	pthread_mutex_unlock(&b->lock);
+	return c;
+}
+
+/* Two calls for one sandbox never run at once, so nobody else loads it meanwhile. */
+static int cube_enter(struct cube_local *b, struct local_cube *c, struct cube_err *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&b->lock);
+	rc = cube_map_put(b->map, c->id, c);
+	pthread_mutex_unlock(&b->lock);
+	return rc < 0 ? cube_fail(err, rc, "sandbox %s: %s", c->id, cube_errno_text(rc)) : 0;
+}
+
+int cube_local_cube_get(struct cube_local *b, const char *id, struct local_cube **ret, struct cube_err *err)
+{
+	struct local_cube *c = cube_known(b, id);
+	int rc = 0;
+
+	if (!c) {
+		rc = cube_load(b, id, &c, err);
+		if (rc == 0)
+			rc = cube_enter(b, c, err);
+		if (rc < 0) {
+			if (c)
+				cube_free_one(c);
+			return rc;
+		}
+	}
+	*ret = c;
+	return 0;
+}
+
+int cube_local_cube_new(struct cube_local *b, const char *id, const struct cube_local_record *rec,
+			struct local_cube **ret, struct cube_err *err)
+{
+	struct local_cube *c;
+	int rc;
+
+	if (!cube_id_ok(id))
+		return cube_fail(err, -EINVAL, "'%.64s' is no id of a sandbox", id);
+	c = cube_alloc(id);
+	if (!c)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	c->rec = *rec;
+	if (mkdirat(b->cubes, id, 0700) < 0) {
+		rc = cube_fail_errno(err, "cannot make the directory of sandbox %s", id);
+		cube_free_one(c);
+		return rc;
+	}
+	c->dir = openat(b->cubes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	rc = c->dir < 0 ? cube_fail_errno(err, "cannot open the directory of sandbox %s", id)
+			: cube_local_cube_save(c, err);
+	if (rc == 0)
+		rc = cube_enter(b, c, err);
+	if (rc < 0) {
+		cube_free_one(c);
+		(void)cube_file_remove_tree(b->cubes, id);
+		return rc;
+	}
+	*ret = c;
+	return 0;
+}
+
+void cube_local_cube_drop(struct cube_local *b, struct local_cube *c)
+{
+	pthread_mutex_lock(&b->lock);
+	(void)cube_map_take(b->map, c->id);
+	pthread_mutex_unlock(&b->lock);
+	cube_free_one(c);
+}
+
+int cube_local_cube_save(struct local_cube *c, struct cube_err *err)
+{
+	return cube_local_record_write(c->dir, &c->rec, err);
+}
+
+bool cube_local_cube_runs(const struct local_cube *c)
+{
+	return !c->damaged && c->rec.stage == CUBE_STAGE_RUNNING &&
+	       cube_local_proc_alive(&c->rec, &c->rec.init);
+}
+
+/* By what is on disk, since sandboxes that nobody asked for yet are not in the table. */
+bool cube_local_cubes_use(struct cube_local *b, const char *template)
+{
+	int fd = openat(b->cubes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct cube_local_record rec;
+	const struct dirent *e;
+	bool used = false;
+
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return true;
+	}
+	while (!used && (e = readdir(d)) != NULL) {
+		cube_auto_fd dir = -1;
+
+		if (!cube_id_ok(e->d_name))
+			continue;
+		dir = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		used = dir >= 0 && cube_local_record_read(dir, &rec, NULL) == 0 &&
+		       strcmp(rec.template, template) == 0;
+	}
+	closedir(d);
+	return used;
+}
+
+/* ---- mounts ---- */
+
+void cube_local_cube_unmount(struct local_cube *c)
+{
+	if (c->root >= 0)
+		close(cube_steal_fd(&c->root));
+	if (c->workspace >= 0)
+		close(cube_steal_fd(&c->workspace));
+}
+
+static int cube_mount_root(struct cube_local *b, struct local_cube *c, struct cube_err *err)
+{
+	struct cube_local_layer layer = CUBE_LOCAL_LAYER_NONE;
+	struct cube_local_base base;
+	int rc = cube_local_template_open(b, c->rec.template, &base, err);
+
+	if (rc < 0)
+		return rc;
+	rc = b->store->open(c->dir, CUBE_PART_ROOT, &layer, err);
+	if (rc == 0) {
+		struct cube_local_overlay o = {
+			.source = c->id,
+			.n_lower = base.n_lower,
+			.upper = layer.upper,
+			.work = layer.work,
+			.flags = b->overlay_flags & ~(base.index ? 0u : (unsigned)CUBE_OVERLAY_INDEX),
+		};
+
+		memcpy(o.lower, base.lower, sizeof(base.lower));
+		rc = cube_local_overlay_mount(&o, CUBE_LOCAL_ROOT_DIR, &c->root, err);
+	}
+	cube_local_layer_close(&layer);
+	cube_local_base_close(&base);
+	return rc;
+}
+
+/* An overlay too, over an empty directory: a plain bind would show its path on this machine inside. */
+static int cube_mount_workspace(struct cube_local *b, struct local_cube *c, struct cube_err *err)
+{
+	struct cube_local_layer layer = CUBE_LOCAL_LAYER_NONE;
+	cube_auto_fd empty = -1;
+	int rc = b->store->open(c->dir, CUBE_PART_WORKSPACE, &layer, err);
+
+	if (rc == 0) {
+		rc = cube_file_mkdir(b->templates, ".empty", 0755, &empty);
+		if (rc < 0)
+			(void)cube_fail(err, rc, "cannot make an empty directory: %s", cube_errno_text(rc));
+	}
+	if (rc == 0) {
+		const struct cube_local_overlay o = {
+			.source = c->id,
+			.lower = {empty},
+			.n_lower = 1,
+			.upper = layer.upper,
+			.work = layer.work,
+			.flags = b->overlay_flags,
+		};
+
+		rc = cube_local_overlay_mount(&o, "", &c->workspace, err);
+	}
+	cube_local_layer_close(&layer);
+	return rc;
+}
+
+int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, struct cube_err *err)
+{
+	int rc = 0;
+
+	if (c->root >= 0 && c->workspace >= 0)
+		return 0;
+	cube_local_cube_unmount(c);
+	if (cube_local_cube_runs(c))
+		return cube_local_adopt_mounts(c->rec.init.pid, c->id, &c->root, &c->workspace, err);
+	rc = cube_mount_root(b, c, err);
+	if (rc == 0)
+		rc = cube_mount_workspace(b, c, err);
+	if (rc < 0)
+		cube_local_cube_unmount(c);
+	return rc;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From two mounts and a group to a running process 1, by crun.
+ *
+ * What crun reads and writes (configuration, its own state) is on a tmpfs that exists for the launch alone,
+ * and the sandbox's mounts are attached beside it, all below one directory (the stage) of a mount namespace
+ * that the forked child makes for itself. So nothing of a launch that failed is left anywhere, no path of
+ * this machine gets into the sandbox's mountinfo, and the daemon's own namespace does not grow.
+ *
+ * The child enters the sandbox's control groups before crun is executed, and crun does nothing with groups.
+ */
+#include "backends/local/local_priv.h"
+
+#include "backends/base/file.h"
+#include "backends/base/log.h"
+#include "backends/base/macros.h"
+#include "backends/base/spawn.h"
+#include "backends/local/adopt.h"
+#include "backends/local/bundle.h"
+#include "backends/local/listener.h"
+#include "backends/local/mnt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LAUNCH_TIMEOUT_MS 60000
+#define LAUNCH_MOUNTS     (3 + CUBE_MASK_SHOWN)
+#define LAUNCH_UNIFIED    "/sys/fs/cgroup/unified"
+
+struct launch {
+	struct cube_local *b;
+	struct local_cube *c;
+	const char *stage_path;
+	int stage;    /* tmpfs */
+	int cover;    /* tmpfs for the unified hierarchy, or -1 */
+	int listener; /* becomes 3 */
+	int groups;   /* becomes 4; -1 */
+	int doors[CUBE_GROUP_DOORS];
+	int n_doors;
+	unsigned n_mounts;
+	struct {
+		int fd;
+		char path[64];
+	} mounts[LAUNCH_MOUNTS];
+	struct cube_local_bundle bundle;
+	char binds[CUBE_MASK_SHOWN][2][32]; /* names inside, names on the stage */
+};
+
+/* ---- in the child: system calls only ---- */
+
+static int setup_enter(const struct launch *l)
+{
+	for (int i = 0; i < l->n_doors; i++)
+		if (write(l->doors[i], "0", 1) != 1)
+			return -errno;
+	return 0;
+}
+
+static int setup_mounts(const struct launch *l)
+{
+	int rc = cube_local_mnt_attach(l->stage, l->stage_path);
+
+	for (unsigned i = 0; rc == 0 && i < l->n_mounts; i++)
+		rc = cube_local_mnt_attach(l->mounts[i].fd, l->mounts[i].path);
+	return rc;
+}
+
+/* crun refuses v1 and v2 side by side. An ordinary user may not unmount what was there before the namespace,
+ * but cover it. */
+static int setup_hide_unified(const struct launch *l)
+{
+	if (l->cover < 0 || umount2(LAUNCH_UNIFIED, MNT_DETACH) == 0)
+		return 0;
+	return cube_local_mnt_attach(l->cover, LAUNCH_UNIFIED);
+}
+
+static int launch_setup(void *ctx)
+{
+	const struct launch *l = ctx;
+	int rc = setup_enter(l);
+
+	if (rc == 0 && unshare(CLONE_NEWNS) < 0)
+		rc = -errno;
+	if (rc == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = setup_hide_unified(l);
+	return rc == 0 ? setup_mounts(l) : rc;
+}
+
+/* ---- preparation ---- */
+
+/* A place on the stage and the clone of @from that will be attached there. */
+static int launch_add_mount(struct launch *l, int from, const char *name, char *ret_path, size_t size)
+{
+	unsigned i = l->n_mounts;
+	int fd;
+
+	if (mkdirat(l->stage, name, 0755) < 0)
+		return -errno;
+	fd = cube_local_mnt_clone(from, "");
+	if (fd < 0)
+		return fd;
+	l->mounts[i].fd = fd;
+	(void)snprintf(l->mounts[i].path, sizeof(l->mounts[i].path), "%s/%s", l->stage_path, name);
+	(void)snprintf(ret_path, size, "%s/%s", l->stage_path, name);
+	l->n_mounts++;
+	return 0;
+}
+
+static void launch_add_bind(struct launch *l, const char *source, const char *target, bool read_only)
+{
+	unsigned i = l->bundle.n_binds++;
+
+	l->bundle.binds[i].source = source;
+	l->bundle.binds[i].target = target;
+	l->bundle.binds[i].read_only = read_only;
+}
+
+/* An ordinary user's template `host`: this machine's /usr and /opt as they are, read only. */
+static int launch_bind_host(struct launch *l, const struct cube_local_shown *shown)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < shown->n; i++) {
+		char path[32], name[16];
+		int fd;
+
+		(void)snprintf(path, sizeof(path), "/%s", shown->name[i]);
+		fd = cube_local_mnt_clone(AT_FDCWD, path);
+		if (fd < 0)
+			return fd;
+		(void)snprintf(name, sizeof(name), "bind%u", i);
+		rc = launch_add_mount(l, fd, name, l->binds[i][1], sizeof(l->binds[i][1]));
+		close(fd);
+		(void)snprintf(l->binds[i][0], sizeof(l->binds[i][0]), "%s", path);
+		launch_add_bind(l, l->binds[i][1], l->binds[i][0], true);
+	}
+	return rc;
+}
+
+static int launch_mounts(struct launch *l, char paths[3][48])
+{
+	struct cube_local_base base;
+	int rc = launch_add_mount(l, l->c->root, "root", paths[0], sizeof(paths[0]));
+
+	if (rc == 0)
+		rc = launch_add_mount(l, l->c->workspace, "workspace", paths[1], sizeof(paths[1]));
+	if (rc == 0)
+		rc = launch_add_mount(l, l->b->host->agent, "agent", paths[2], sizeof(paths[2]));
+	if (rc < 0)
+		return rc;
+	launch_add_bind(l, paths[1], "/workspace", false);
+	rc = cube_local_template_open(l->b, l->c->rec.template, &base, NULL);
+	if (rc == 0) {
+		rc = launch_bind_host(l, &base.binds);
+		cube_local_base_close(&base);
+	}
+	return rc;
+}
+
+static int launch_write_config(struct launch *l, struct cube_err *err)
+{
+	struct cube_buf text = CUBE_BUF(CUBE_BUNDLE_MAX);
+	cube_auto_fd fd = openat(l->stage, "config.json", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int rc = fd < 0 ? cube_fail_errno(err, "cannot write the configuration")
+			: cube_local_bundle_write(&l->bundle, &text, err);
+
+	if (rc == 0)
+		rc = cube_file_write_all(fd, text.data, text.len);
+	cube_buf_done(&text);
+	return rc;
+}
+
+static int launch_open(struct launch *l, struct cube_err *err)
+{
+	int rc = cube_local_listener_make(l->c->dir, &l->listener, err);
+
+	if (rc < 0)
+		return rc;
+	l->stage = cube_local_mnt_tmpfs("4m", err);
+	if (l->stage < 0)
+		return l->stage;
+	if (l->b->host->hybrid) {
+		l->cover = cube_local_mnt_tmpfs("4k", err);
+		if (l->cover < 0)
+			return l->cover;
+	}
+	l->n_doors = cube_local_group_doors(&l->c->group, l->doors, err);
+	if (l->n_doors < 0)
+		return l->n_doors;
+	l->groups = cube_local_group_delegate(&l->c->group);
+	if (l->c->group.v2 >= 0 && l->groups < 0)
+		return cube_fail(err, l->groups, "cannot hand out the control group: %s",
+				 cube_errno_text(l->groups));
+	return 0;
+}
+
+static void launch_close(struct launch *l)
+{
+	int *const fds[] = {&l->stage, &l->cover, &l->listener, &l->groups};
+
+	for (size_t i = 0; i < CUBE_COUNT(fds); i++)
+		if (*fds[i] >= 0)
+			close(cube_steal_fd(fds[i]));
+	for (int i = 0; i < l->n_doors; i++)
+		close(l->doors[i]);
+	for (unsigned i = 0; i < l->n_mounts; i++)
+		close(l->mounts[i].fd);
+}
+
+/* ---- crun ---- */
+
+/* crun hands its own 1 and 2 down to process 1, so its messages go to a file instead of a pipe. */
+static int launch_failed(const struct launch *l, int status, struct cube_err *err)
+{
+	struct cube_buf text = CUBE_BUF(65536);
+	char why[300];
+	int rc;
+
+	(void)cube_file_read(l->stage, "log", &text);
+	cube_spawn_describe(status, &text, why, sizeof(why));
+	rc = strstr(cube_buf_str(&text), "No space left") ? -ENOSPC : -EIO;
+	cube_buf_done(&text);
+	return cube_fail(err, rc, "crun cannot start sandbox %s: %s", l->c->id, why);
+}
+
+static int launch_run(struct launch *l, struct cube_cancel *cancel, struct cube_err *err)
+{
+	char state[64], log[64], pid_file[64];
+	const int fds[3] = {l->listener, l->groups >= 0 ? l->groups : l->c->dir, l->c->dir};
+	const unsigned kept =
+		l->groups >= 0 ? 2 : 1; /* what process 1 gets; behind it, crun alone gets the directory */
+	const char *argv[] = {l->b->crun,
+			      "--cgroup-manager=disabled",
+			      "--root",
+			      state,
+			      "--log",
+			      log,
+			      "run",
+			      "--detach",
+			      "--no-new-keyring",
+			      "--preserve-fds",
+			      kept == 2 ? "2" : "1",
+			      "--bundle",
+			      l->stage_path,
+			      "--pid-file",
+			      pid_file,
+			      l->c->id,
+			      NULL};
+	const struct cube_spawn s = {
+		.argv = argv,
+		.cwd = -1,
+		.fds = fds,
+		.nfds = kept + 1,
+		.in = -1,
+		.out = -1,
+		.setup = launch_setup,
+		.setup_ctx = l,
+		.timeout_ms = LAUNCH_TIMEOUT_MS,
+	};
+	int status, rc;
+
+	(void)snprintf(state, sizeof(state), "%s/crun", l->stage_path);
+	(void)snprintf(log, sizeof(log), "%s/log", l->stage_path);
+	(void)snprintf(pid_file, sizeof(pid_file), "/proc/self/fd/%u/pid", 3 + kept);
+	rc = cube_spawn_run(&s, cancel, &status, err);
+	return rc == 0 && status != 0 ? launch_failed(l, status, err) : rc;
+}
+
+/* What crun wrote; 0: nothing. */
+static pid_t launch_read_pid(const struct local_cube *c)
+{
+	struct cube_buf text = CUBE_BUF(64);
+	long pid = 0;
+
+	if (cube_file_read(c->dir, "pid", &text) == 0)
+		pid = strtol(cube_buf_str(&text), NULL, 10);
+	cube_buf_done(&text);
+	return pid > 0 ? (pid_t)pid : 0;
+}
+
+pid_t cube_local_launch_leftover(const struct local_cube *c)
+{
+	pid_t pid = launch_read_pid(c);
+
+	return pid > 0 && cube_local_adopt_is(pid, c->id) ? pid : 0;
+}
+
+/* No user namespace can be made inside: in one, a process would have all capabilities over what it makes
+ * there, and the kernel's code behind them is where most holes are. The limit is the sandbox's namespace's
+ * own. */
+static _Noreturn void seal_child(int ns)
+{
+	int fd;
+
+	if (setns(ns, CLONE_NEWUSER) < 0)
+		_exit(1);
+	fd = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+	_exit(fd >= 0 && write(fd, "0", 1) == 1 ? 0 : 1);
+}
+
+static void launch_seal(pid_t init)
+{
+	cube_auto_fd ns = -1;
+	char path[64];
+	int status = 1;
+	pid_t pid;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)init);
+	ns = open(path, O_RDONLY | O_CLOEXEC);
+	pid = ns < 0 ? -1 : fork();
+	if (pid == 0)
+		seal_child(ns);
+	if (pid > 0)
+		(void)waitpid(pid, &status, 0);
+	if (status != 0)
+		cube_log(CUBE_LOG_WARNING, "local", "process %d: user namespaces cannot be forbidden",
+			 (int)init);
+}
+
+static int launch_note(struct launch *l, struct cube_err *err)
+{
+	struct local_cube *c = l->c;
+	pid_t pid = launch_read_pid(c);
+	uint64_t start = pid > 0 ? cube_local_proc_start(pid) : 0;
+
+	if (start == 0)
+		return cube_fail(err, -EIO, "sandbox %s ended at once", c->id);
+	launch_seal(pid);
+	c->rec.init = (struct cube_local_proc){.pid = pid, .start = start};
+	c->rec.stage = CUBE_STAGE_RUNNING;
+	c->rec.reason[0] = 0;
+	return cube_local_cube_save(c, err);
+}
+
+int cube_local_launch(struct cube_local *b, struct local_cube *c, struct cube_cancel *cancel,
+		      struct cube_err *err)
+{
+	struct launch l = {.b = b,
+			   .c = c,
+			   .stage_path = b->stage,
+			   .stage = -1,
+			   .cover = -1,
+			   .listener = -1,
+			   .groups = -1};
+	char paths[3][48], agent[80];
+	int rc;
+
+	c->rec.stage = CUBE_STAGE_STARTING;
+	(void)cube_local_boot_id(c->rec.boot);
+	(void)unlinkat(c->dir, "pid", 0);
+	rc = cube_local_cube_save(c, err);
+	if (rc == 0)
+		rc = launch_open(&l, err);
+	if (rc == 0) {
+		rc = launch_mounts(&l, paths);
+		if (rc < 0)
+			(void)cube_fail(err, rc, "cannot prepare the mounts of %s: %s", c->id,
+					cube_errno_text(rc));
+	}
+	if (rc == 0) {
+		(void)snprintf(agent, sizeof(agent), "%s/" CUBE_LOCAL_AGENT, paths[2]);
+		l.bundle.hostname = c->rec.hostname;
+		l.bundle.ids = &b->host->ids;
+		l.bundle.cgroup_fd = l.groups >= 0;
+		l.bundle.root = paths[0];
+		l.bundle.agent = agent;
+		rc = launch_write_config(&l, err);
+	}
+	if (rc == 0)
+		rc = launch_run(&l, cancel, err);
+	launch_close(&l);
+	if (rc == 0)
+		rc = launch_note(&l, err);
+	if (rc < 0)
+		(void)cube_local_cube_end(b, c, NULL);
+	return rc;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The local backend: sandboxes on this machine, by crun, overlayfs and cube-init. The table and the instance.
+ */
+#include "backends/local/local_priv.h"
+
+#include "backends/base/alloc.h"
+#include "backends/base/conf.h"
+#include "backends/base/file.h"
+#include "backends/base/log.h"
+#include "backends/base/macros.h"
+#include "backends/base/num.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOCAL_CAPS                                                                                           \
+	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
+	 CUBE_CAP_TEMPLATES | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS |          \
+	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS)
+
+#define LOCAL_MEMORY       (UINT64_C(2) << 30)
+#define LOCAL_PIDS         1024
+#define LOCAL_LEAST_MEMORY (UINT64_C(16) << 20) /* with less not even a shell starts for certain */
+
+/* ---- configuration ---- */
+
+/* A leak inside shall not take the machine along, also where it is a small one. */
+static uint64_t default_memory(void)
+{
+	uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) / 2 * (uint64_t)sysconf(_SC_PAGESIZE);
+
+	return half < LOCAL_MEMORY ? half : LOCAL_MEMORY;
+}
+
+static int read_memory(const char *text, struct cube_limits *l)
+{
+	return cube_num_size(text, &l->memory) < 0 || l->memory < LOCAL_LEAST_MEMORY ? -EINVAL : 0;
+}
+
+static int read_pids(const char *text, struct cube_limits *l)
+{
+	uint64_t n;
+
+	if (cube_num_u64(text, 4194304, &n) < 0 || n < 8)
+		return -EINVAL;
+	l->pids = (uint32_t)n;
+	return 0;
+}
+
+static int read_cpus(const char *text, struct cube_limits *l)
+{
+	uint64_t n;
+
+	if (cube_num_milli(text, &n) < 0 || n < 10 || n > UINT32_MAX)
+		return -EINVAL;
+	l->cpus_milli = (uint32_t)n;
+	return 0;
+}
+
+static const struct {
+	const char *key, *wanted;
+	int (*read)(const char *text, struct cube_limits *l);
+} local_keys[] = {
+	{"memory", "a size of 16M or more", read_memory},
+	{"pids", "a number from 8 to 4194304", read_pids},
+	{"cpus", "a number of processors, 0.01 or more", read_cpus},
+};
+
+static int local_configure(struct cube_local *b, const struct cube_conf_section *conf, struct cube_err *err)
+{
+	b->defaults = (struct cube_limits){.memory = default_memory(), .pids = LOCAL_PIDS};
+	for (size_t i = 0; i < CUBE_COUNT(local_keys); i++) {
+		const char *text = cube_conf_get(conf, local_keys[i].key);
+
+		if (text && local_keys[i].read(text, &b->defaults) < 0)
+			return cube_fail(err, -EINVAL, "backend %s: %s = %s: %s is wanted", b->base.name,
+					 local_keys[i].key, text, local_keys[i].wanted);
+	}
+	return 0;
+}
+
+/* ---- open, close ---- */
+
+static int local_open_dirs(struct cube_local *b, const char *path, struct cube_err *err)
+{
+	int rc;
+
+	b->state = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (b->state < 0)
+		return cube_fail_errno(err, "cannot open %s", path);
+	rc = cube_file_mkdir(b->state, "cubes", 0700, &b->cubes);
+	if (rc == 0)
+		rc = cube_file_mkdir(b->state, "templates", 0700, &b->templates);
+	return rc < 0 ? cube_fail(err, rc, "cannot make directories in %s: %s", path, cube_errno_text(rc))
+		      : 0;
+}
+
+/* This machine's files can be shown by root with idmapped mounts, by others as they are. */
+static int local_make_mask(struct cube_local *b, struct cube_err *err)
+{
+	bool redirect = b->host->slash >= 0;
+
+	if (b->host->trusted && !redirect)
+		return 0;
+	b->mask = cube_local_mask_new(&b->host->ids, redirect);
+	return b->mask ? 0 : cube_fail(err, -ENOMEM, "out of memory");
+}
+
+static void local_close(struct cube_backend *base);
+
+static int local_set_up(struct cube_local *b, const struct cube_backend_env *env, struct cube_err *err)
+{
+	int rc = cube_local_host_prepare(env->state_dir, env->conf, err);
+
+	if (rc == 0)
+		rc = local_configure(b, env->conf, err);
+	if (rc == 0)
+		rc = local_open_dirs(b, env->state_dir, err);
+	if (rc < 0)
+		return rc;
+	b->host = cube_local_host();
+	b->map = cube_map_new();
+	if (!b->map)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	cube_local_cgroups_open(&b->cgroups);
+	rc = local_make_mask(b, err);
+	if (rc == 0)
+		cube_local_probe(b);
+	return rc;
+}
+
+static int local_open(const struct cube_backend_env *env, struct cube_backend **ret, struct cube_err *err)
+{
+	struct cube_local *b = cube_calloc(1, sizeof(*b));
+	int rc;
+
+	if (!b)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	b->base = (struct cube_backend){
+		.ops = &cube_backend_local, .name = env->name, .par = CUBE_PAR_PER_CUBE};
+	b->loop = env->loop;
+	b->store = &cube_local_store_dir;
+	b->state = b->cubes = b->templates = b->cgroups.v2 = -1;
+	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
+		b->cgroups.v1[i] = -1;
+	pthread_mutex_init(&b->lock, NULL);
+	rc = local_set_up(b, env, err);
+	if (rc < 0) {
+		local_close(&b->base);
+		return rc;
+	}
+	*ret = &b->base;
+	return 0;
+}
+
+static int local_first_cube(void *ctx, const char *key, void *value)
+{
+	(void)key;
+	*(struct local_cube **)ctx = value;
+	return 1;
+}
+
+static void local_close(struct cube_backend *base)
+{
+	struct cube_local *b = cube_local_of(base);
+	struct local_cube *c;
+
+	while (b->map && cube_map_each(b->map, local_first_cube, &c) != 0)
+		cube_local_cube_drop(b, c);
+	cube_map_free(b->map);
+	cube_local_mask_free(b->mask);
+	cube_local_cgroups_close(&b->cgroups);
+	if (b->state >= 0)
+		close(b->state);
+	if (b->cubes >= 0)
+		close(b->cubes);
+	if (b->templates >= 0)
+		close(b->templates);
+	pthread_mutex_destroy(&b->lock);
+	cube_free(b);
+}
+
+static int local_status(struct cube_backend *base, struct cube_cancel *cancel, struct cube_status *ret,
+			struct cube_err *err)
+{
+	const struct cube_local *b = cube_local_of(base);
+
+	(void)cancel;
+	(void)err;
+	*ret = (struct cube_status){.reachable = true, .caps = base->caps};
+	(void)snprintf(ret->version, sizeof(ret->version), "%s", b->version);
+	memcpy(ret->missing, base->missing, sizeof(ret->missing));
+	return 0;
+}
+
+const struct cube_backend_ops cube_backend_local = {
+	.abi = CUBE_BACKEND_ABI,
+	.kind = "local",
+	.summary = "sandboxes on this machine (crun, overlayfs)",
+	.caps = LOCAL_CAPS,
+	.par = CUBE_PAR_PER_CUBE,
+	.prepare = cube_local_host_prepare,
+	.open = local_open,
+	.close = local_close,
+	.status = local_status,
+	.doctor = cube_local_doctor,
+	.create = cube_local_create,
+	.destroy = cube_local_destroy,
+	.inspect = cube_local_inspect,
+	.list = cube_local_list,
+	.start = cube_local_start,
+	.stop = cube_local_stop,
+	.pause = cube_local_pause,
+	.resume = cube_local_resume,
+	.limit = cube_local_limit,
+	.link = cube_local_link,
+	.root = cube_local_root,
+	.usage = cube_local_usage,
+	.template_list = cube_local_template_list,
+	.template_import = cube_local_template_import,
+	.template_remove = cube_local_template_remove,
+};

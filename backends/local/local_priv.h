@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The instance of the local backend and its sandboxes, for the files of this folder.
+ *
+ *   local.c      the table, opening, capabilities, status
+ *   cube.c       the sandboxes that are known; their records, descriptors and mounts
+ *   life.c       create, destroy, start, stop, pause, resume, limit
+ *   look.c       inspect, list, usage, root, link
+ *   launch.c     crun: from two mounts and a group to a running process 1
+ *   template.c   what a sandbox's root is made of; import.c, import_tar.c: how templates get here
+ *   mask*.c, hidden.c, tree.c   the template `host`
+ *   host.c, ids.c, agentfile.c  what is made once, before there are threads
+ *   overlay.c, mnt.c, cgroup*.c, bundle.c, seccomp.c, net.c   the kernel's side of it
+ *   store*.c, record.c          what is on disk
+ *   probe.c      what this machine can do; doctor.c tells it
+ *
+ * Locks: `lock` guards the table of sandboxes, nothing else; it is held for look-ups only. A sandbox belongs
+ * to the one call that is under way for it (CUBE_PAR_PER_CUBE). */
+#ifndef CUBEFS_BACKENDS_LOCAL_LOCAL_PRIV_H
+#define CUBEFS_BACKENDS_LOCAL_LOCAL_PRIV_H
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "backends/backend.h"
+#include "backends/base/macros.h"
+#include "backends/base/map.h"
+#include "backends/local/cgroup.h"
+#include "backends/local/host.h"
+#include "backends/local/mask.h"
+#include "backends/local/net.h"
+#include "backends/local/record.h"
+#include "backends/local/store.h"
+
+extern const struct cube_backend_ops cube_backend_local;
+
+struct cube_local {
+	struct cube_backend base;
+	struct cube_loop *loop;
+	const struct cube_local_host *host;
+	const struct cube_local_store_ops *store;
+	struct cube_local_cgroups cgroups;
+	struct cube_local_mask *mask; /* NULL: the template `host` is not to be had */
+	struct cube_limits defaults;
+	unsigned overlay_flags;
+	char crun[PATH_MAX]; /* "": not installed */
+	const char *stage;   /* where a launch attaches its mounts, in its own namespace */
+	char version[64];
+	struct cube_local_net_helper net;
+	int state, cubes, templates; /* directories */
+
+	pthread_mutex_t lock;
+	struct cube_map *map; /* id to struct local_cube */
+};
+
+struct local_cube {
+	char id[CUBE_ID_MAX + 1];
+	int dir;
+	bool damaged; /* its record cannot be read: it can only be destroyed */
+	struct cube_local_record rec;
+	int root, workspace; /* its mounts, O_PATH or detached; -1: not mounted yet */
+	struct cube_local_group group;
+};
+
+static inline struct cube_local *cube_local_of(struct cube_backend *b)
+{
+	return cube_container_of(b, struct cube_local, base);
+}
+
+/* ---- cube.c ---- */
+
+/* The sandbox, read from the disk when it was not known. -ENOENT. Belongs to the backend. */
+int cube_local_cube_get(struct cube_local *b, const char *id, struct local_cube **ret, struct cube_err *err);
+/* A new one with its directory and record (stage making); -EEXIST. */
+int cube_local_cube_new(struct cube_local *b, const char *id, const struct cube_local_record *rec,
+			struct local_cube **ret, struct cube_err *err);
+/* Forgets it and closes what it holds; its directory stays. */
+void cube_local_cube_drop(struct cube_local *b, struct local_cube *c);
+/* Does its process 1 live? */
+bool cube_local_cube_runs(const struct local_cube *c);
+/* Its two mounts, made or taken from its running process. */
+int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, struct cube_err *err);
+/* Closes the mounts. */
+void cube_local_cube_unmount(struct local_cube *c);
+/* Writes the record. */
+int cube_local_cube_save(struct local_cube *c, struct cube_err *err);
+/* Is there a sandbox of this template? */
+bool cube_local_cubes_use(struct cube_local *b, const char *template);
+
+/* ---- template.c ---- */
+
+/* What a root overlay is mounted over. Close with cube_local_base_close. */
+struct cube_local_base {
+	int lower[2];
+	unsigned n_lower;
+	bool index;                    /* layers that can be told again after a restart */
+	struct cube_local_shown binds; /* of this machine, read only */
+};
+int cube_local_template_open(struct cube_local *b, const char *name, struct cube_local_base *ret,
+			     struct cube_err *err);
+void cube_local_base_close(struct cube_local_base *base);
+/* Default name, or -ENOENT / why it cannot run. */
+const char *cube_local_template_default(const struct cube_local *b);
+
+int cube_local_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
+			     void *ctx, struct cube_err *err);
+int cube_local_template_import(struct cube_backend *b, const char *name, const char *source, int source_fd,
+			       void (*log)(void *ctx, const char *line), void *ctx,
+			       struct cube_cancel *cancel, struct cube_err *err);
+int cube_local_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
+
+/* ---- life.c ---- */
+
+int cube_local_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
+		      char **ret_id, struct cube_err *err);
+int cube_local_destroy(struct cube_backend *b, const char *id, struct cube_err *err);
+int cube_local_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		     struct cube_err *err);
+int cube_local_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel,
+		    struct cube_err *err);
+int cube_local_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		     struct cube_err *err);
+int cube_local_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		      struct cube_err *err);
+int cube_local_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits,
+		     struct cube_err *err);
+
+/* ---- look.c ---- */
+
+int cube_local_inspect(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err);
+int cube_local_list(struct cube_backend *b, struct cube_cancel *cancel,
+		    void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
+int cube_local_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
+int cube_local_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
+int cube_local_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
+		    void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
+
+/* ---- end.c ---- */
+
+/* Ends everything that runs of it and what was made for it: processes, groups, helper. The files stay. */
+int cube_local_cube_end(struct cube_local *b, struct local_cube *c, struct cube_err *err);
+/* Notes the end of a process 1 that is gone (reason) and cleans up behind it; nothing where it runs. */
+int cube_local_cube_reap(struct cube_local *b, struct local_cube *c, struct cube_err *err);
+
+/* ---- launch.c ---- */
+
+/* Starts its process 1; @c is mounted. On success the record says `running`; on failure nothing runs. */
+int cube_local_launch(struct cube_local *b, struct local_cube *c, struct cube_cancel *cancel,
+		      struct cube_err *err);
+/* A process 1 of it that a launch left which nobody saw the end of; 0: none. */
+pid_t cube_local_launch_leftover(const struct local_cube *c);
+
+/* ---- probe.c, doctor.c ---- */
+
+/* Finds programs and capabilities; fills base.caps and base.missing. */
+void cube_local_probe(struct cube_local *b);
+void cube_local_doctor(struct cube_backend *b,
+		       void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx);
+
+#endif

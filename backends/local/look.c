@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What can be seen of a sandbox from outside: state, usage, files. */
+#include "backends/local/local_priv.h"
+
+#include "backends/base/alloc.h"
+#include "backends/base/macros.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- state ---- */
+
+static void look_info(const struct local_cube *c, struct cube_info *info)
+{
+	*info = (struct cube_info){.state = CUBE_IS_STOPPED};
+	(void)snprintf(info->id, sizeof(info->id), "%s", c->id);
+	(void)snprintf(info->uid, sizeof(info->uid), "%s", c->id);
+	if (c->damaged)
+		(void)snprintf(info->reason, sizeof(info->reason), "damaged");
+	else if (c->rec.stage == CUBE_STAGE_MAKING)
+		(void)snprintf(info->reason, sizeof(info->reason), "unfinished");
+	else if (!cube_local_cube_runs(c))
+		(void)snprintf(info->reason, sizeof(info->reason), "%s", c->rec.reason);
+	else
+		info->state = cube_local_group_frozen(&c->group) ? CUBE_IS_PAUSED : CUBE_IS_RUNNING;
+}
+
+int cube_local_inspect(struct cube_backend *base, const char *id, struct cube_info *ret, struct cube_err *err)
+{
+	struct cube_local *b = cube_local_of(base);
+	struct local_cube *c;
+	int rc = cube_local_cube_get(b, id, &c, err);
+
+	if (rc == 0)
+		rc = cube_local_cube_reap(b, c, err);
+	if (rc == 0)
+		look_info(c, ret);
+	return rc;
+}
+
+/* From the disk, without touching the objects that calls under way may own. */
+static void list_one(int cubes, const char *id, void (*each)(void *ctx, const struct cube_info *info),
+		     void *ctx, const struct cube_local *b)
+{
+	struct local_cube c = {.dir = openat(cubes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	struct cube_info info;
+
+	if (c.dir < 0)
+		return;
+	(void)snprintf(c.id, sizeof(c.id), "%s", id);
+	c.damaged = cube_local_record_read(c.dir, &c.rec, NULL) < 0;
+	cube_local_group_open(&b->cgroups, id, &c.group);
+	look_info(&c, &info);
+	cube_local_group_close(&c.group);
+	close(c.dir);
+	each(ctx, &info);
+}
+
+int cube_local_list(struct cube_backend *base, struct cube_cancel *cancel,
+		    void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err)
+{
+	const struct cube_local *b = cube_local_of(base);
+	int fd = openat(b->cubes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!d) {
+		rc = cube_fail_errno(err, "cannot list the sandboxes");
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	while (rc == 0 && (e = readdir(d)) != NULL) {
+		if (e->d_name[0] == '.')
+			continue;
+		if (cube_cancel_fired(cancel))
+			rc = cube_fail(err, -EINTR, "interrupted");
+		else
+			list_one(fd, e->d_name, each, ctx, b);
+	}
+	closedir(d);
+	return rc;
+}
+
+int cube_local_usage(struct cube_backend *base, const char *id, struct cube_usage *ret, struct cube_err *err)
+{
+	struct local_cube *c;
+	int rc = cube_local_cube_get(cube_local_of(base), id, &c, err);
+
+	if (rc == 0)
+		cube_local_group_usage(&c->group, ret);
+	return rc;
+}
+
+/* ---- files ---- */
+
+static int root_mount(struct cube_root *r, const char *path, int from, bool read_only)
+{
+	unsigned i = r->n_mounts;
+	int fd = fcntl(from, F_DUPFD_CLOEXEC, 3);
+
+	if (fd < 0)
+		return -errno;
+	(void)snprintf(r->mounts[i].path, sizeof(r->mounts[i].path), "%s", path);
+	r->mounts[i].fd = fd;
+	r->mounts[i].read_only = read_only;
+	r->n_mounts++;
+	return 0;
+}
+
+/* An ordinary user's template `host` has this machine's own directories bound. */
+static int root_binds(struct cube_local *b, const struct local_cube *c, struct cube_root *r)
+{
+	struct cube_local_base base;
+	char path[32];
+	int rc = cube_local_template_open(b, c->rec.template, &base, NULL);
+
+	if (rc < 0)
+		return 0; /* the template is gone; the sandbox runs on with what it has */
+	for (unsigned i = 0; rc == 0 && i < base.binds.n; i++) {
+		cube_auto_fd fd = -1;
+
+		(void)snprintf(path, sizeof(path), "/%s", base.binds.name[i]);
+		fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0)
+			rc = root_mount(r, path, fd, true);
+	}
+	cube_local_base_close(&base);
+	return rc;
+}
+
+int cube_local_root(struct cube_backend *base, const char *id, struct cube_root *ret, struct cube_err *err)
+{
+	struct cube_local *b = cube_local_of(base);
+	const struct cube_local_ids *ids = &b->host->ids;
+	struct cube_root r = {.fd = -1,
+			      .uid_base = ids->uid,
+			      .gid_base = ids->gid,
+			      .id_count = ids->count,
+			      .swap_owner = b->host->swap_owner};
+	struct local_cube *c;
+	int rc = cube_local_cube_get(b, id, &c, err);
+
+	if (rc == 0 && c->damaged)
+		rc = cube_fail(err, -EIO, "the record of sandbox %s is damaged: it can only be destroyed",
+			       id);
+	if (rc == 0)
+		rc = cube_local_cube_mount(b, c, err);
+	if (rc < 0)
+		return rc;
+	r.generation = c->rec.generation;
+	r.fd = fcntl(c->root, F_DUPFD_CLOEXEC, 3);
+	rc = r.fd < 0 ? -errno : root_mount(&r, "/workspace", c->workspace, false);
+	if (rc == 0)
+		rc = root_binds(b, c, &r);
+	if (rc < 0) {
+		cube_root_close(&r);
+		return cube_fail(err, rc, "cannot open the files of sandbox %s: %s", id, cube_errno_text(rc));
+	}
+	*ret = r;
+	return 0;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What this machine can do: programs, kernel, groups. Each capability that is missing has its reason. */
+#include "backends/local/local_priv.h"
+
+#include "backends/base/file.h"
+#include "backends/base/macros.h"
+#include "backends/base/spawn.h"
+#include "backends/local/find.h"
+#include "backends/local/overlay.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROBE_DIR ".probe"
+
+/* Covered during a launch, in its own namespace only: must be there, and crun not in it. */
+static const char *const probe_stages[] = {"/run", "/mnt", "/tmp", "/srv", "/media"};
+
+/* "crun version 1.8.1" */
+static int probe_crun(struct cube_local *b, struct cube_err *err)
+{
+	const char *const argv[] = {b->crun, "--version", NULL};
+	struct cube_buf text = CUBE_BUF(4096);
+	int out[2], status = -1, rc;
+	const char *at;
+	char line[256] = "";
+
+	if (!cube_local_find_program("crun", b->crun, sizeof(b->crun)))
+		return cube_fail(err, -ENOENT, "crun is not installed: apt-get install crun");
+	if (pipe2(out, 0) < 0)
+		return cube_fail_errno(err, "cannot make a pipe");
+	const struct cube_spawn s = {.argv = argv, .cwd = -1, .in = -1, .out = out[1], .timeout_ms = 10000};
+	rc = cube_spawn_run(&s, NULL, &status, err);
+	close(out[1]);
+	if (rc == 0 && read(out[0], line, sizeof(line) - 1) < 0)
+		rc = -errno;
+	close(out[0]);
+	cube_buf_done(&text);
+	at = strstr(line, "version ");
+	if (rc < 0 || status != 0 || !at)
+		return cube_fail(err, -EIO, "%s --version gives no version: install crun anew", b->crun);
+	at += strlen("version ");
+	(void)snprintf(b->version, sizeof(b->version), "crun %.*s", (int)strcspn(at, "\n "), at);
+	if (strtoul(at, NULL, 10) < 1)
+		return cube_fail(err, -EOPNOTSUPP, "%.40s is too old: 1.0 or later is needed", b->version);
+	return 0;
+}
+
+static int probe_stage(struct cube_local *b, struct cube_err *err)
+{
+	for (size_t i = 0; i < CUBE_COUNT(probe_stages); i++) {
+		size_t n = strlen(probe_stages[i]);
+
+		if (access(probe_stages[i], X_OK) == 0 &&
+		    !(strncmp(b->crun, probe_stages[i], n) == 0 && b->crun[n] == '/')) {
+			b->stage = probe_stages[i];
+			return 0;
+		}
+	}
+	return cube_fail(err, -ENOENT, "there is none of the directories /run, /mnt, /tmp");
+}
+
+static int probe_overlay(struct cube_local *b, struct cube_err *err)
+{
+	unsigned want = CUBE_OVERLAY_INDEX | CUBE_OVERLAY_XINO;
+	cube_auto_fd dir = -1;
+	int rc;
+
+	want |= b->host->trusted ? CUBE_OVERLAY_REDIRECT : CUBE_OVERLAY_USERXATTR;
+	rc = cube_file_mkdir(b->state, PROBE_DIR, 0700, &dir);
+	if (rc < 0)
+		return cube_fail(err, rc, "cannot write to the state directory: %s", cube_errno_text(rc));
+	rc = cube_local_overlay_probe(dir, want, err);
+	(void)cube_file_remove_tree(b->state, PROBE_DIR);
+	if (rc < 0)
+		return cube_fail_in(err, "the file system of the state directory cannot hold sandboxes");
+	b->overlay_flags = (unsigned)rc;
+	return 0;
+}
+
+/* What nothing works without. */
+static int probe_all(struct cube_local *b, struct cube_err *err)
+{
+	int rc = probe_crun(b, err);
+
+	if (rc == 0 && b->host->agent < 0)
+		rc = cube_fail(err, -ENOENT, "%s", b->host->agent_why);
+	if (rc == 0)
+		rc = probe_stage(b, err);
+	if (rc == 0)
+		rc = probe_overlay(b, err);
+	return rc;
+}
+
+static void probe_lacks(struct cube_local *b, uint32_t cap, const char *why)
+{
+	b->base.caps &= ~cap;
+	for (unsigned i = 0; i < CUBE_CAP_COUNT; i++)
+		if (cap & (1u << i))
+			(void)snprintf(b->base.missing[i], sizeof(b->base.missing[i]), "%.159s", why);
+}
+
+static void probe_groups(struct cube_local *b)
+{
+	static const struct {
+		enum cube_local_ctl ctl;
+		uint32_t caps;
+		const char *name;
+	} needs[] = {
+		{CUBE_CTL_MEMORY, CUBE_CAP_MEMORY, "memory"},
+		{CUBE_CTL_PIDS, CUBE_CAP_PIDS, "pids"},
+		{CUBE_CTL_CPU, CUBE_CAP_CPUS, "cpu"},
+		{CUBE_CTL_FREEZER, CUBE_CAP_PAUSE, "freezer"},
+	};
+	char why[160];
+
+	for (size_t i = 0; i < CUBE_COUNT(needs); i++) {
+		if (cube_local_cgroups_has(&b->cgroups, needs[i].ctl))
+			continue;
+		(void)snprintf(why, sizeof(why), "no control group with %s: %.120s", needs[i].name,
+			       *b->cgroups.why ? b->cgroups.why
+					       : "the kernel or the system's set-up lacks it");
+		probe_lacks(b, needs[i].caps, why);
+	}
+}
+
+void cube_local_probe(struct cube_local *b)
+{
+	struct cube_err err = {0};
+
+	b->base.caps = b->base.ops->caps;
+	cube_local_net_find(&b->net);
+	if (probe_all(b, &err) < 0) {
+		probe_lacks(b, b->base.caps, err.text);
+		return;
+	}
+	probe_groups(b);
+	if (!*b->net.path)
+		probe_lacks(b, CUBE_CAP_NET_OPEN,
+			    "neither pasta nor slirp4netns is installed: apt-get install passt");
+	if (b->host->ids.count == 1)
+		probe_lacks(b, CUBE_CAP_USERS,
+			    "this user has no subordinate ids: apt-get install uidmap, and a line in "
+			    "/etc/subuid and "
+			    "/etc/subgid");
+}

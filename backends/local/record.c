@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The record of a sandbox on disk. */
+#include "backends/local/record.h"
+
+#include "backends/base/file.h"
+#include "backends/base/json.h"
+#include "backends/base/macros.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RECORD_FILE    "local.json"
+#define RECORD_NEW     "local.json.new"
+#define RECORD_MAX     65536
+#define RECORD_VERSION 1
+
+static const char *const record_stages[] = {
+	[CUBE_STAGE_MAKING] = "making",
+	[CUBE_STAGE_STOPPED] = "stopped",
+	[CUBE_STAGE_STARTING] = "starting",
+	[CUBE_STAGE_RUNNING] = "running",
+};
+
+static int record_stage(const char *name)
+{
+	for (size_t i = 0; i < CUBE_COUNT(record_stages); i++)
+		if (strcmp(name, record_stages[i]) == 0)
+			return (int)i;
+	return -1;
+}
+
+static void record_string(const json_t *o, const char *key, char *out, size_t size)
+{
+	(void)snprintf(out, size, "%s", cube_json_str(o, key, ""));
+}
+
+static uint64_t record_number(const json_t *o, const char *key)
+{
+	int64_t n = cube_json_int(o, key, 0);
+
+	return n < 0 ? 0 : (uint64_t)n;
+}
+
+static void record_parse(const json_t *o, struct cube_local_record *r)
+{
+	record_string(o, "template", r->template, sizeof(r->template));
+	record_string(o, "hostname", r->hostname, sizeof(r->hostname));
+	record_string(o, "reason", r->reason, sizeof(r->reason));
+	record_string(o, "boot", r->boot, sizeof(r->boot));
+	r->limits.memory = record_number(o, "memory");
+	r->limits.pids = (uint32_t)record_number(o, "pids");
+	r->limits.cpus_milli = (uint32_t)record_number(o, "cpus_milli");
+	r->net = strcmp(cube_json_str(o, "net", "none"), "open") == 0 ? CUBE_NET_OPEN : CUBE_NET_NONE;
+	r->generation = record_number(o, "generation");
+	r->init.pid = (pid_t)record_number(o, "pid");
+	r->init.start = record_number(o, "pid_start");
+	r->net_helper.pid = (pid_t)record_number(o, "net_pid");
+	r->net_helper.start = record_number(o, "net_start");
+}
+
+int cube_local_record_read(int dir, struct cube_local_record *ret, struct cube_err *err)
+{
+	struct cube_buf text = CUBE_BUF(RECORD_MAX);
+	cube_auto(cube_json_auto) json_t *o = NULL;
+	struct cube_local_record r = {0};
+	int rc = cube_file_read(dir, RECORD_FILE, &text), stage;
+
+	if (rc < 0)
+		(void)cube_fail(err, rc, "cannot read %s: %s", RECORD_FILE, cube_errno_text(rc));
+	else
+		rc = cube_json_parse(cube_buf_str(&text), text.len, RECORD_FILE, &o, err);
+	cube_buf_done(&text);
+	if (rc < 0)
+		return rc;
+	stage = record_stage(cube_json_str(o, "stage", ""));
+	if (cube_json_int(o, "version", 0) != RECORD_VERSION || stage < 0)
+		return cube_fail(err, -EINVAL, "%s is damaged or of another version of cubefs", RECORD_FILE);
+	record_parse(o, &r);
+	r.stage = (enum cube_local_stage)stage;
+	*ret = r;
+	return 0;
+}
+
+static json_t *record_object(const struct cube_local_record *r)
+{
+	return json_pack("{s:i,s:s,s:s,s:s,s:s,s:I,s:i,s:i,s:s,s:I,s:s,s:i,s:I,s:i,s:I}", "version",
+			 RECORD_VERSION, "stage", record_stages[r->stage], "template", r->template,
+			 "hostname", r->hostname, "reason", r->reason, "memory", (json_int_t)r->limits.memory,
+			 "pids", (int)r->limits.pids, "cpus_milli", (int)r->limits.cpus_milli, "net",
+			 r->net == CUBE_NET_OPEN ? "open" : "none", "generation", (json_int_t)r->generation,
+			 "boot", r->boot, "pid", (int)r->init.pid, "pid_start", (json_int_t)r->init.start,
+			 "net_pid", (int)r->net_helper.pid, "net_start", (json_int_t)r->net_helper.start);
+}
+
+static int record_replace(int dir, const struct cube_buf *text)
+{
+	cube_auto_fd fd =
+		openat(dir, RECORD_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = cube_file_write_all(fd, text->data, text->len);
+	if (rc == 0 && renameat(dir, RECORD_NEW, dir, RECORD_FILE) < 0)
+		rc = -errno;
+	return rc;
+}
+
+int cube_local_record_write(int dir, const struct cube_local_record *r, struct cube_err *err)
+{
+	struct cube_buf text = CUBE_BUF(RECORD_MAX);
+	cube_auto(cube_json_auto) json_t *o = record_object(r);
+	int rc = o ? cube_json_write(o, &text) : -ENOMEM;
+
+	if (rc == 0)
+		rc = record_replace(dir, &text);
+	cube_buf_done(&text);
+	return rc < 0 ? cube_fail(err, rc, "cannot write %s: %s", RECORD_FILE, cube_errno_text(rc)) : 0;
+}
+
+/* ---- processes ---- */
+
+uint64_t cube_local_proc_start(pid_t pid)
+{
+	char path[64], text[1024], *at;
+	cube_auto_fd fd = -1;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	at = strrchr(text, ')'); /* behind the name, which may hold anything: state is field 3, start 22 */
+	if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
+		return 0;
+	for (int field = 2; field < 22 && at; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+const char *cube_local_boot_id(char out[40])
+{
+	cube_auto_fd fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, out, 36);
+
+	out[n > 0 ? n : 0] = 0;
+	return out;
+}
+
+bool cube_local_proc_alive(const struct cube_local_record *r, const struct cube_local_proc *p)
+{
+	char boot[40];
+
+	return p->pid > 0 && p->start != 0 && cube_local_proc_start(p->pid) == p->start &&
+	       strcmp(cube_local_boot_id(boot), r->boot) == 0;
+}
+
+pid_t cube_local_record_any_running(const char *state_dir)
+{
+	char path[PATH_MAX];
+	struct cube_local_record r;
+	const struct dirent *e;
+	pid_t found = 0;
+	DIR *d;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/cubes", state_dir) >= sizeof(path))
+		return 0;
+	d = opendir(path);
+	if (!d)
+		return 0;
+	while (found == 0 && (e = readdir(d)) != NULL) {
+		cube_auto_fd dir = -1;
+
+		if (e->d_name[0] == '.')
+			continue;
+		dir = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (dir >= 0 && cube_local_record_read(dir, &r, NULL) == 0 &&
+		    cube_local_proc_alive(&r, &r.init))
+			found = r.init.pid;
+	}
+	closedir(d);
+	return found;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written down of each sandbox: STATE/INSTANCE/cubes/ID/local.json.
+ *
+ * Replaced in one step. Not forced to the disk: a daemon that is killed loses nothing by that, and after a
+ * loss of power no sandbox runs and the kernel keeps either text of a file that was replaced. */
+#ifndef CUBEFS_BACKENDS_LOCAL_RECORD_H
+#define CUBEFS_BACKENDS_LOCAL_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "backends/backend.h"
+#include "backends/base/err.h"
+
+/* A process that can be told from a later one with its number. */
+struct cube_local_proc {
+	pid_t pid;      /* 0: none */
+	uint64_t start; /* ticks since the machine's start */
+};
+
+enum cube_local_stage {
+	CUBE_STAGE_MAKING, /* half made: no sandbox yet */
+	CUBE_STAGE_STOPPED,
+	CUBE_STAGE_STARTING, /* a process may run that is not written down: its number is in the file `pid` */
+	CUBE_STAGE_RUNNING,
+};
+
+struct cube_local_record {
+	enum cube_local_stage stage;
+	char template[CUBE_ID_MAX + 1];
+	char hostname[CUBE_ID_MAX + 1];
+	char reason[32];           /* why it is stopped */
+	struct cube_limits limits; /* those in force, defaults included */
+	enum cube_net net;
+	uint64_t generation;
+	char boot[40]; /* of the machine, when the processes were started */
+	struct cube_local_proc init, net_helper;
+};
+
+/* Reads or writes the record in a sandbox's directory. -ENOENT: none; -EINVAL: damaged. */
+int cube_local_record_read(int dir, struct cube_local_record *ret, struct cube_err *err);
+int cube_local_record_write(int dir, const struct cube_local_record *r, struct cube_err *err);
+
+/* When it started; 0 if there is no such process, or a zombie. */
+uint64_t cube_local_proc_start(pid_t pid);
+/* Is it the process that was written down, in this life of the machine? */
+bool cube_local_proc_alive(const struct cube_local_record *r, const struct cube_local_proc *p);
+/* The machine's boot id. Returns @out. */
+const char *cube_local_boot_id(char out[40]);
+
+/* The first process of some sandbox below @state_dir that runs; 0: none does. */
+pid_t cube_local_record_any_running(const char *state_dir);
+
+#endif
