@@ -23,7 +23,7 @@ static int clone_job(struct cube_req *r, struct cube_handle *h)
 
 	if (code < 0)
 		return code;
-	h->job = cube_job_ref(j);
+	h->job = j;
 	return cube_buf_printf(&h->text, "%s\n", j->name);
 }
 

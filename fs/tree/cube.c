@@ -53,9 +53,11 @@ static int job_make(struct cube_req *r, void *p, const char *name, void **ret)
 	struct cube_job *j;
 	int code = cube_job_create(p, name, &j, &r->err);
 
-	if (code == 0)
-		*ret = j;
-	return code;
+	if (code < 0)
+		return code;
+	*ret = j;
+	cube_job_unref(j); /* the sandbox keeps it */
+	return 0;
 }
 
 static int job_drop(struct cube_req *r, void *child)

@@ -44,7 +44,7 @@ static void check_pieces_are_one_command(void **state)
 	assert_string_equal(rig_cat("dev/exec"), "ab\nc\n");
 	assert_int_equal(rig_flush(h), 0); /* with nothing collected: nothing */
 	rig_release(h);
-	assert_string_equal(rig_cat("dev/jobs/last/exit"), "0\n");
+	assert_string_equal(rig_cat("dev/exit"), "0\n");
 }
 
 /* { echo a; child; echo b; } > exec: the child's close is none. */
