@@ -49,6 +49,7 @@ struct cube_end_record {
 	uint64_t total;    /* bytes of output in all, dropped ones included */
 	uint64_t err_total;/* of these on stderr (0 when merged) */
 	uint64_t wall_ns;  /* when it ended, by the far side's clock */
+	uint64_t lost;     /* bytes that are in no total: the disk of the spool was full when they came */
 };
 
 enum cube_stdin {
@@ -98,7 +99,7 @@ struct cube_link_handler {
 	void (*input_space)(void *ctx, uint64_t job);
 	/* Comes before the `ended` of the command that changed it. */
 	void (*session)(void *ctx, const struct cube_link_session *s);
-	/* Nothing follows for this job. @err is set where it could not be started at all (code 126, 127 or 2). */
+	/* Only `output` may follow for this job, of what a child in the background prints. @err is set where it could not be started at all (code 126, 127 or 2). */
 	void (*ended)(void *ctx, uint64_t job, const struct cube_end_record *end, const struct cube_err *err);
 	/* Broken; the link is dead and only cube_link_close is left to do. */
 	void (*down)(void *ctx, const struct cube_err *err);

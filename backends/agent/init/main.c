@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cube-init: process 1 of a sandbox. It runs commands for the cubefs daemon and outlives it.
+ *
+ *   main.c      options, start-up, reaping          ev.c         the loop
+ *   conn.c      the connection                      dispatch.c   messages to functions
+ *   actions.c   what they do                        report.c     what the daemon is told
+ *   job*.c      jobs                                session*.c   shells that live on
+ *   output.c    pipes into spools                   stream.c     spools into DATA
+ *   input.c     stdin                               pty.c        terminals
+ *   child*.c    between fork and exec               user.c       users
+ *   group*.c    everything that a job started       procs.c      /proc
+ *   everyone.c  all processes at once               shell.c      which shell
+ *
+ * The protocol is in docs/cube-init-protocol.md. Everything inside the sandbox is hostile: the agent is not
+ * dumpable, waits for nothing but the loop, and takes nothing that it reads from inside to be well formed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backends/agent/init/actions.h"
+#include "backends/agent/init/child.h"
+#include "backends/agent/init/conn.h"
+#include "backends/agent/init/ev.h"
+#include "backends/agent/init/group.h"
+#include "backends/agent/init/procs.h"
+#include "backends/agent/init/pty.h"
+#include "backends/agent/init/session.h"
+#include "backends/agent/init/shell.h"
+
+#define RUN_DIR "/dev/.cube"
+
+struct options {
+	int listen_fd, stream_fd, cgroup_fd;
+	bool stdio;
+	const char *run_dir;
+	const char *shell;
+};
+
+static const char usage[] = "usage: cube-init (--listen-fd N | --stream-fd N | --stdio) [--cgroup-fd N] "
+			    "[--run-dir DIR] [--shell PATH]\n";
+
+static const struct option long_options[] = {
+	{"listen-fd", required_argument, NULL, 'l'},
+	{"stream-fd", required_argument, NULL, 's'},
+	{"stdio", no_argument, NULL, 'i'},
+	{"cgroup-fd", required_argument, NULL, 'c'},
+	{"run-dir", required_argument, NULL, 'r'},
+	{"shell", required_argument, NULL, 'S'},
+	{NULL, 0, NULL, 0},
+};
+
+static bool option_fd(const char *text, int *ret)
+{
+	char *end;
+	long v = strtol(text, &end, 10);
+
+	if (end == text || *end != '\0' || v < 0 || v > 1 << 20 || fcntl((int)v, F_GETFD) < 0)
+		return false;
+	*ret = (int)v;
+	return true;
+}
+
+/* It stands in shell text without quotes. */
+static bool option_dir(const char *text, const char **ret)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/";
+
+	if (text[0] != '/' || strlen(text) >= INIT_RUN_DIR_MAX || text[strspn(text, plain)] != '\0')
+		return false;
+	*ret = text;
+	return true;
+}
+
+static bool options_parse(int argc, char **argv, struct options *o)
+{
+	bool ok = true;
+	int c;
+
+	*o = (struct options){.listen_fd = -1, .stream_fd = -1, .cgroup_fd = -1, .run_dir = RUN_DIR};
+	while (ok && (c = getopt_long(argc, argv, "", long_options, NULL)) !=
+			     -1) { /* NOLINT(concurrency-mt-unsafe) */
+		switch (c) {
+		case 'l':
+			ok = option_fd(optarg, &o->listen_fd);
+			break;
+		case 's':
+			ok = option_fd(optarg, &o->stream_fd);
+			break;
+		case 'i':
+			o->stdio = true;
+			break;
+		case 'c':
+			ok = option_fd(optarg, &o->cgroup_fd);
+			break;
+		case 'r':
+			ok = option_dir(optarg, &o->run_dir);
+			break;
+		case 'S':
+			o->shell = optarg;
+			break;
+		default:
+			ok = false;
+		}
+	}
+	return ok && optind == argc && (o->listen_fd >= 0) + (o->stream_fd >= 0) + o->stdio == 1;
+}
+
+static void main_reap(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		init_group_reaped(pid, status);
+	init_group_sweep();
+}
+
+static void main_signal(int sig)
+{
+	/* The others have no meaning for process 1, and must not end it. */
+	if (sig == SIGTERM || sig == SIGINT || sig == SIGPWR)
+		init_actions_shutdown();
+}
+
+/* What waits until nobody waits for us. */
+static void main_after(void)
+{
+	init_conn_flush();
+	init_session_idle_work();
+}
+
+static int main_connect(const struct options *o)
+{
+	if (o->listen_fd >= 0)
+		return init_conn_listen(o->listen_fd);
+	if (o->stream_fd >= 0) {
+		(void)fcntl(o->stream_fd, F_SETFD, FD_CLOEXEC);
+		return init_conn_stream(o->stream_fd, o->stream_fd);
+	}
+	return init_conn_stream(STDIN_FILENO, STDOUT_FILENO);
+}
+
+static int main_setup(const struct options *o)
+{
+	int r;
+
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	(void)umask(0);
+	if (o->cgroup_fd >= 0)
+		(void)fcntl(o->cgroup_fd, F_SETFD, FD_CLOEXEC);
+	init_child_setup();
+	init_pty_setup();
+	init_shell_force(o->shell);
+	init_actions_setup();
+	init_conn_setup(&init_actions);
+	r = init_procs_open();
+	if (r < 0)
+		return r;
+	/* Without it there are no sessions; what is missing is said when one is asked for. */
+	(void)init_session_files_setup(o->run_dir);
+	r = init_ev_open(main_reap, main_signal);
+	if (r < 0)
+		return r;
+	init_group_setup(o->cgroup_fd);
+	return main_connect(o);
+}
+
+int main(int argc, char **argv)
+{
+	struct options o;
+	int r;
+
+	if (!options_parse(argc, argv, &o)) {
+		(void)fputs(usage, stderr);
+		return 2;
+	}
+	r = main_setup(&o);
+	if (r < 0) {
+		(void)fprintf(stderr, "cube-init: %s\n", strerror(-r));
+		return 1;
+	}
+	init_ev_run(main_after);
+	init_session_files_teardown();
+	return 0;
+}

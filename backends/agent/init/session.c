@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands of sessions. */
+#include "backends/agent/init/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "backends/agent/init/report.h"
+#include "backends/agent/init/session_driver.h"
+#include "backends/base/macros.h"
+
+#define WORKSPACE "/workspace"
+
+static struct cube_list sessions = {&sessions, &sessions};
+static struct cube_list idle_list = {&idle_list, &idle_list};
+
+struct init_session *init_session_find(uint64_t id)
+{
+	cube_list_each (i, &sessions) {
+		struct init_session *s = cube_list_entry(i, struct init_session, link);
+
+		if (s->id == id)
+			return s;
+	}
+	return NULL;
+}
+
+void init_session_each(void (*fn)(struct init_session *s))
+{
+	cube_list_each (i, &sessions)
+		fn(cube_list_entry(i, struct init_session, link));
+}
+
+struct init_group *init_session_group(const struct init_session *s)
+{
+	return s->group;
+}
+
+static void session_free(struct init_session *s)
+{
+	init_tell_nothing_session(s);
+	init_session_unwatch(s);
+	init_session_shell_drop(s);
+	init_session_files_close(&s->files);
+	cube_list_remove(&s->link);
+	cube_list_remove(&s->idle);
+	free(s->in);
+	free(s->user);
+	free(s->env);
+	free(s->cwd);
+	free(s->exports);
+	free(s->text);
+	free(s);
+}
+
+static struct init_session *session_new(uint64_t id, const struct cube_wire_start *m)
+{
+	struct init_session *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	s->id = id;
+	s->failure = -1;
+	init_session_files_init(&s->files);
+	cube_list_init(&s->idle);
+	cube_list_init(&s->tell);
+	cube_list_push(&sessions, &s->link);
+	s->user = strndup(m->user_len > 0 ? m->user : "", m->user_len);
+	s->env = malloc(m->env_len + 1);
+	s->in = calloc(1, sizeof(*s->in));
+	if (s->user == NULL || s->env == NULL || s->in == NULL) {
+		session_free(s);
+		return NULL;
+	}
+	if (m->env_len > 0)
+		memcpy(s->env, m->env, m->env_len);
+	s->env_len = m->env_len;
+	return s;
+}
+
+/* To be done before the next command, but not while somebody waits for the end of this one. */
+static void session_put_off(struct init_session *s)
+{
+	if (cube_list_empty(&s->idle))
+		cube_list_push(&idle_list, &s->idle);
+}
+
+static void session_idle(struct init_session *s)
+{
+	char name[64];
+
+	cube_list_remove(&s->idle);
+	if (s->closed) {
+		session_free(s);
+		return;
+	}
+	if (s->group == NULL)
+		return;
+	init_group_settle(s->group);
+	if (s->probed)
+		(void)init_session_files_probe(&s->files, name, sizeof(name));
+	(void)init_session_files_output(&s->files); /* tried again, and then reported, by the next command */
+}
+
+void init_session_idle_work(void)
+{
+	while (!cube_list_empty(&idle_list))
+		session_idle(cube_list_entry(idle_list.next, struct init_session, idle));
+}
+
+/* The pipes of the command, by the fifos o and i. */
+static int session_pipes(struct init_session *s, struct init_job *job, bool input)
+{
+	int fd, keep = -1;
+	int r = init_session_files_output(&s->files);
+
+	if (r < 0)
+		return r;
+	fd = s->files.output;
+	s->files.output = -1;
+	r = init_output_attach(&job->output, fd, false, false);
+	if (r < 0 || !input)
+		return r;
+	r = init_session_files_input(&s->files, &fd, &keep);
+	if (r < 0)
+		return r;
+	job->input.keep_fd = keep;
+	return init_input_attach(&job->input, fd, false);
+}
+
+/* The texts t, d and, where it is needed, r. */
+static int session_texts(struct init_session *s, const char *text, size_t len)
+{
+	struct init_driver d = {.path = s->files.path, .bash = s->bash};
+	struct init_text driver = {0};
+	char *prefix = strdup(init_driver_prefix(s->options));
+	char back[32];
+	struct iovec parts[2];
+	int r = prefix == NULL ? -ENOMEM : 0;
+
+	init_driver_run(&driver, &d, s->seq, s->last, s->input);
+	if (driver.bad)
+		r = -ENOMEM;
+	if (r == 0) {
+		char *body = NULL;
+
+		memcpy(&body, &text, sizeof(body)); /* iov_base has no const */
+		parts[0] = (struct iovec){prefix, strlen(prefix)};
+		parts[1] = (struct iovec){body, len};
+		r = init_session_files_put(s->files.text, parts, 2);
+	}
+	if (r == 0) {
+		parts[0] = (struct iovec){driver.data, driver.len};
+		r = init_session_files_put(s->files.driver, parts, 1);
+	}
+	if (r == 0 && s->last != 0) {
+		parts[0] = (struct iovec){back, (size_t)snprintf(back, sizeof(back), "return %u\n", s->last)};
+		r = init_session_files_make(&s->files, "r", parts, 1);
+	}
+	init_text_done(&driver);
+	free(prefix);
+	return r;
+}
+
+static int session_command(struct init_session *s, const char *text, size_t len)
+{
+	char line[sizeof(s->files.path) + 8];
+	int r = session_pipes(s, s->job, s->input);
+
+	if (r < 0)
+		return r;
+	s->seq++;
+	r = session_texts(s, text, len);
+	if (r < 0)
+		return r;
+	s->phase = INIT_SESSION_RUN;
+	init_session_watch(s);
+	return init_session_shell_say(s, line,
+				      (size_t)snprintf(line, sizeof(line), ". %s/d\n", s->files.path));
+}
+
+/* First the variables and the directory, with the command kept until they are set. */
+static int session_vars(struct init_session *s, const struct cube_wire_start *m, const char *cwd)
+{
+	struct init_driver d = {.path = s->files.path, .bash = s->bash};
+	struct init_text vars = {0};
+	char line[sizeof(s->files.path) + 8];
+	struct iovec part;
+	int r;
+
+	free(s->text);
+	s->text = malloc(m->text_len + 1);
+	if (s->text == NULL)
+		return -ENOMEM;
+	if (m->text_len > 0)
+		memcpy(s->text, m->text, m->text_len);
+	s->text_len = m->text_len;
+	s->seq++;
+	init_driver_vars(&vars, &d, s->seq, m->env, m->env_len, cwd);
+	part = (struct iovec){vars.data, vars.len};
+	r = vars.bad ? -ENOMEM : init_session_files_make(&s->files, "v", &part, 1);
+	init_text_done(&vars);
+	if (r < 0)
+		return r;
+	s->phase = INIT_SESSION_VARS;
+	init_session_watch(s);
+	return init_session_shell_say(s, line,
+				      (size_t)snprintf(line, sizeof(line), ". %s/v\n", s->files.path));
+}
+
+/* The command came to nothing before it ran. The shell may be anywhere, so the next one has a fresh one. */
+static void session_refuse(struct init_session *s, int code, int err, const char *what)
+{
+	struct init_job *job = s->job;
+
+	init_session_shell_kill(s);
+	if (job != NULL)
+		init_job_failed(job, code, err, "%s: %s", what, strerror(err < 0 ? -err : EIO));
+}
+
+static const char *session_refusal(const struct init_session *s, const struct cube_wire_start *m)
+{
+	if ((m->what & CUBE_WIRE_START_TTY) != 0)
+		return "a command of a session cannot have a terminal: run it as a job of its own";
+	if ((m->what & CUBE_WIRE_START_ARGV) != 0)
+		return "a command of a session is text for its shell: run argv as a job of its own";
+	if (m->text_len > 0 && memchr(m->text, 0, m->text_len) != NULL)
+		return "the text has a NUL byte, which no shell can read";
+	return s != NULL && s->closed ? "the session is being closed" : NULL;
+}
+
+static void session_begin(struct init_session *s, struct init_job *job, const struct cube_wire_start *m,
+			  bool first)
+{
+	bool live = s->group != NULL && init_session_files_intact(&s->files);
+	char *cwd = m->cwd_len > 0 ? strndup(m->cwd, m->cwd_len) : NULL;
+	const char *where = cwd != NULL ? cwd : s->cwd != NULL ? s->cwd : WORKSPACE;
+	int r = 0;
+
+	s->job = job;
+	job->session = s;
+	s->input = (m->what & CUBE_WIRE_START_STDIN) != 0;
+	if (s->group != NULL && !live) {
+		init_session_note_cwd(s);
+		init_session_shell_kill(s);
+	}
+	if (!live)
+		r = init_session_shell_start(s, where, cwd != NULL);
+	if (r == 0 && !first && (m->env_len > 0 || (live && cwd != NULL)))
+		r = session_vars(s, m, live ? cwd : NULL);
+	else if (r == 0)
+		r = session_command(s, m->text, m->text_len);
+	free(cwd);
+	if (r < 0)
+		session_refuse(s, 126, r, "the session's shell cannot be reached");
+	else if (s->group->main != 0)
+		init_job_running(job, s->group->main);
+}
+
+void init_session_run(struct init_job *job, const struct cube_wire_start *m)
+{
+	struct init_session *s = init_session_find(m->session);
+	const char *refusal = session_refusal(s, m);
+	bool first = s == NULL;
+
+	if (refusal != NULL) {
+		init_job_failed(job, 126, -EINVAL, "%s", refusal);
+		return;
+	}
+	if (s != NULL && s->job != NULL) {
+		init_job_failed(job, 126, -EBUSY, "the session has a command: wait for its end");
+		return;
+	}
+	if (first)
+		s = session_new(m->session, m);
+	if (s == NULL) {
+		init_job_failed(job, 126, -ENOMEM, "no memory for a session");
+		return;
+	}
+	if (!cube_list_empty(&s->idle))
+		session_idle(s);
+	session_begin(s, job, m, first);
+}
+
+void init_session_release(struct init_job *job)
+{
+	struct init_session *s = job->session;
+
+	job->session = NULL;
+	s->job = NULL;
+	s->phase = INIT_SESSION_IDLE;
+	free(s->text);
+	s->text = NULL;
+	init_session_unwatch(s);
+	/* A shell that was stopped on the way to the command's end, or hangs in it, is of no use any more. */
+	if (job->dying.step != NULL && s->group != NULL)
+		init_session_shell_kill(s);
+	session_put_off(s);
+}
+
+/* Takes @copy (allocated) as the directory. */
+static void session_set_cwd(struct init_session *s, char *copy)
+{
+	if (copy == NULL)
+		return;
+	if (s->cwd == NULL || strcmp(s->cwd, copy) != 0)
+		init_tell_session(s);
+	free(s->cwd);
+	s->cwd = copy;
+}
+
+void init_session_note_cwd(struct init_session *s)
+{
+	char path[CUBE_WIRE_CWD_MAX + 1];
+
+	if (s->group != NULL && s->group->main != 0 && init_procs_cwd(s->group->main, path, sizeof(path)))
+		session_set_cwd(s, strdup(path));
+}
+
+static void session_learn(struct init_session *s, const char *pwd)
+{
+	size_t len = 0;
+	char *exports = init_session_files_exports(&s->files, &len);
+
+	if (pwd != NULL && pwd[0] != '\0')
+		session_set_cwd(s, strdup(pwd));
+	else
+		init_session_note_cwd(s);
+	if (exports == NULL)
+		return;
+	if (s->exports != NULL && s->exports_len == len && memcmp(s->exports, exports, len) == 0) {
+		free(exports);
+		return;
+	}
+	free(s->exports);
+	s->exports = exports;
+	s->exports_len = len;
+	s->exports_told = false;
+	init_tell_session(s);
+	free(s->env);
+	s->env = NULL;
+	s->env_len = 0;
+}
+
+void init_session_command_over(struct init_session *s, unsigned status, const char *pwd)
+{
+	s->last = status;
+	session_learn(s, pwd);
+	init_job_over_code(s->job, (int)status);
+}
+
+/* Variables are set and the directory is right: the command itself. */
+static void session_go_on(struct init_session *s, unsigned status)
+{
+	int r;
+
+	if (status != 0) {
+		struct init_job *job = s->job;
+
+		init_job_failed(
+			job, 126, -ENOENT,
+			"the session cannot go to that directory: it is not there, or not open to its user");
+		return;
+	}
+	r = session_command(s, s->text, s->text_len);
+	if (r < 0)
+		session_refuse(s, 126, r, "the session's shell cannot be reached");
+}
+
+void init_session_reported(struct init_session *s, const struct init_report *r)
+{
+	switch (r->kind) {
+	case 'u':
+		init_session_files_given(&s->files, r->a, r->b);
+		break;
+	case 'i':
+		if (s->phase == INIT_SESSION_RUN && r->seq == s->seq)
+			init_input_opened(&s->job->input);
+		break;
+	case 'v':
+		if (s->phase == INIT_SESSION_VARS && r->seq == s->seq)
+			session_go_on(s, r->a);
+		break;
+	case 'd':
+		if (s->phase == INIT_SESSION_RUN && r->seq == s->seq && !s->job->gone) {
+			(void)snprintf(s->options, sizeof(s->options), "%s", r->options);
+			init_session_command_over(s, r->a, r->pwd);
+		}
+		break;
+	case 'x':
+		session_learn(s, r->pwd);
+		break;
+	default:
+		break;
+	}
+}
+
+void init_session_shell_gone(struct init_session *s, int wait_status)
+{
+	struct init_job *job = s->job;
+	int failure = s->failure;
+	int failed = s->group != NULL ? s->group->failed : 0;
+
+	s->failure = -1;
+	s->last = 0;
+	s->options[0] = '\0';
+	init_tell_session(s);
+	init_session_shell_drop(s);
+	if (job == NULL || job->ended) {
+		if (failure >= 0)
+			(void)close(failure);
+		return;
+	}
+	if (init_job_take_failure(job, failure))
+		return;
+	if (failed != 0)
+		init_job_failed(job, 126, -failed, "no shell could be started: %s", strerror(failed));
+	else
+		init_job_over(job, wait_status);
+}
+
+void init_session_close(struct init_session *s, bool reset)
+{
+	struct init_job *job = s->job;
+
+	init_session_note_cwd(s);
+	/* A command's shell is ended with it. */
+	if (job != NULL && !job->ended)
+		init_job_kill(job, SIGKILL);
+	else if (s->group != NULL)
+		init_session_shell_kill(s);
+	init_tell_session(s);
+	if (reset)
+		return;
+	init_group_kill_session(s->id);
+	s->closed = true;
+	if (s->job == NULL)
+		session_put_off(s);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The link (backends/link.h) to cube-init over a connected stream.
+ *
+ * Two kinds of stream. Over a unix socket descriptors are passed: a job's spool is handed to the agent, which
+ * writes it. Over anything else the agent sends the output and this end writes it.
+ *
+ * What the agent says is not believed: frames are bounded, a job that was neither started here nor reported
+ * is passed over, totals never go backwards, and while a job runs they are held against the size of its spool
+ * file. What breaks the protocol takes the link down. */
+#ifndef CUBEFS_BACKENDS_AGENT_LINK_H
+#define CUBEFS_BACKENDS_AGENT_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/base/err.h"
+#include "backends/base/loop.h"
+#include "backends/link.h"
+
+/* A link over @fd, which is taken over on success (and made nonblocking). @pass_fds: it is a unix socket.
+ * From any thread; returns at once, and `up` follows when the agent has answered. -ENOMEM, or what fcntl
+ * gives. */
+int cube_agent_link_new(struct cube_loop *loop, int fd, bool pass_fds, const struct cube_link_handler *h,
+			void *ctx, struct cube_link **ret, struct cube_err *err);
+
+/* @probe is asked, on the loop's thread, when a job ended by a KILL that nobody here sent: true makes it
+ * CUBE_END_OOM. It must not block. Right after cube_agent_link_new. */
+void cube_agent_link_set_oom_probe(struct cube_link *l, bool (*probe)(void *ctx), void *ctx);
+
+/* Without descriptors passed: where the output of @job, which an earlier link started, goes on: behind its
+ * first
+ * @total bytes (of which @err_total stderr). The descriptors are borrowed for the call. Until then the agent
+ * keeps that output. 0, -EMFILE, -ENOMEM. Any thread, after `started` or `output` of that job. */
+int cube_agent_link_adopt(struct cube_link *l, uint64_t job, int out_fd, int order_fd, uint64_t total,
+			  uint64_t err_total);
+
+/* What the agent said in its greeting: CUBE_WIRE_CAP_ bits (wire.h); 0 before `up`. Any thread. */
+uint64_t cube_agent_link_caps(struct cube_link *l);
+
+#endif
