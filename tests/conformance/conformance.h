@@ -28,9 +28,10 @@ struct dialect {
 
 struct subject {
 	const char *name;
-	const char *kind;
-	const char *conf; /* lines of its section */
-	bool wrapped;     /* in all decorators */
+	const char *kind;                   /* looked up in the registry; or */
+	const struct cube_backend_ops *ops; /* one that is not in it */
+	const char *conf;                   /* lines of its section */
+	bool wrapped;                       /* in all decorators */
 	const struct dialect *dialect;
 	struct stage stage;
 };

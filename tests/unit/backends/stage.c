@@ -2,6 +2,7 @@
 /* A loop, a state directory, an instance of a backend. */
 #include "tests/unit/backends/stage.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -36,20 +37,27 @@ static void stage_conf(struct stage *s, const char *conf)
 
 static void stage_end(struct stage *s)
 {
-	cube_loop_free(s->loop);
+	if (s->loop != NULL)
+		cube_loop_free(s->loop);
 	cube_conf_free(s->conf);
 	(void)cube_file_remove_tree(AT_FDCWD, s->dir);
 }
 
 int stage_open(struct stage *s, const struct cube_backend_ops *ops, const char *conf, struct cube_err *err)
 {
-	int r;
+	int r = 0;
 
 	*s = (struct stage){.dir = "/tmp/cubefs-stage.XXXXXX"};
 	assert_non_null(mkdtemp(s->dir));
-	s->loop = cube_loop_new();
-	assert_non_null(s->loop);
 	stage_conf(s, conf);
+	if (ops->prepare != NULL)
+		r = ops->prepare(s->dir, cube_conf_find(s->conf, SECTION), err);
+	if (r == 0)
+		s->loop = cube_loop_new();
+	if (s->loop == NULL) {
+		stage_end(s);
+		return r < 0 ? r : cube_fail(err, -ENOMEM, "no loop");
+	}
 	s->env = (struct cube_backend_env){
 		.name = "test",
 		.state_dir = s->dir,

@@ -26,8 +26,9 @@ struct stage {
 	struct cube_backend *b;
 };
 
-/* Opens an instance of @ops with the lines of @conf as its section (may be NULL); 0 or the failure. The
- * loop's thread is started where it opened. */
+/* Prepares the kind while there is one thread, then opens an instance of @ops with the lines of @conf as its
+ * section (may be NULL); 0 or the failure. The loop's thread is started where it opened. @err may be NULL
+ * where it is sure to work. */
 int stage_open(struct stage *s, const struct cube_backend_ops *ops, const char *conf, struct cube_err *err);
 /* Ends the thread, closes the instance, removes the directory. */
 void stage_close(struct stage *s);
