@@ -4,15 +4,11 @@
 
 #include <string.h>
 
-#if __has_include("backends/local/local.c")
 extern const struct cube_backend_ops cube_backend_local;
-#endif
 extern const struct cube_backend_ops cube_backend_mem;
 
 const struct cube_backend_ops *const cube_backend_kinds[] = {
-#if __has_include("backends/local/local.c")
 	&cube_backend_local,
-#endif
 	&cube_backend_mem,
 	NULL,
 };
