@@ -26,7 +26,7 @@ function check_own(file, line, header,    r)
 			print file ":" line ": \"" header "\" is not a path from the project's root"
 		return
 	}
-	if (header ~ /_priv\.h$/ && file !~ /^tests\// && folder(file) != folder(header)) {
+	if (header ~ /_priv\.h$/ && file !~ /^tests\// && index(folder(file) "/", folder(header) "/") != 1) {
 		print file ":" line ": " header " is private to " folder(header)
 		return
 	}

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The direction of dependence, read from the #include lines: a folder includes only what layers.table
 # allows it, a library's header stands only where libraries.table says, and what is private to a module
-# (MODULE_priv.h) stays in its folder. The link probes of CMake see calls; this sees types and macros.
+# (MODULE_priv.h) stays in its folder and below. The link probes of CMake see calls; this sees types and macros.
 . "$(dirname "$0")/lib.sh"
 
 mapfile -t sources < <(lint_files '*.c' '*.h')
