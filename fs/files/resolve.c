@@ -181,17 +181,21 @@ static bool resolve_needed(const struct resolve *w)
 	return t.up > 0 || t.later_up;
 }
 
-/* The link is broken at @name: that and the names behind it are put on the path. */
+/* The link is broken at @name: that and the names behind it are put on the path. With a "." where there are
+ * none, since something follows inside too: it may be a file, and must not be made by who creates through the
+ * link. */
 static int resolve_broken(struct resolve *w, char *name)
 {
-	int r = 0;
+	int r = resolve_append(w, name);
+	bool last = true;
 
-	while (r == 0 && *name != '\0') {
-		if (!resolve_is_up(name) && strcmp(name, ".") != 0)
-			r = resolve_append(w, name);
-		resolve_take(w, name);
+	for (resolve_take(w, name); r == 0 && *name != '\0'; resolve_take(w, name)) {
+		if (resolve_is_up(name) || strcmp(name, ".") == 0)
+			continue;
+		r = resolve_append(w, name);
+		last = false;
 	}
-	return r;
+	return r == 0 && last ? resolve_append(w, ".") : r;
 }
 
 static int resolve_walk(struct resolve *w)

@@ -37,12 +37,10 @@ static void must(int r, const char *what)
 		fail_msg("%s: %s", what, strerror(errno));
 }
 
-static void stage_overlay(struct stage *s)
+static void stage_make_layers(struct stage *s)
 {
 	char data[256];
 
-	(void)snprintf(data, sizeof(data), "lowerdir=%s/lower,upperdir=%s/over/upper,workdir=%s/over/work",
-		       s->top, s->top, s->top);
 	must(mkdirat(s->top_fd, "lower", 0755), "lower");
 	must(mkdirat(s->top_fd, "over", 0755), "over");
 	(void)snprintf(data, sizeof(data), "%s/lower", s->top);
@@ -74,7 +72,7 @@ void stage_prepare(struct stage *s, enum stage_kind kind)
 	(void)snprintf(s->top, sizeof(s->top), "/tmp/cubefs-files-XXXXXX");
 	if (mkdtemp(s->top) == NULL)
 		fail_msg("mkdtemp: %s", strerror(errno));
-	if (geteuid() == 0)
+	if (geteuid() == 0 && kind != STAGE_DISK)
 		must(mount("stage", s->top, "tmpfs", 0, "mode=755"), "tmpfs");
 	s->top_fd = open(s->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	must(s->top_fd, "top");
@@ -82,7 +80,7 @@ void stage_prepare(struct stage *s, enum stage_kind kind)
 	s->fd = openat(s->top_fd, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	must(s->fd, "root");
 	if (kind == STAGE_OVERLAY)
-		stage_overlay(s);
+		stage_make_layers(s);
 }
 
 void stage_attach(struct stage *s)

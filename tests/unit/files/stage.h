@@ -16,6 +16,7 @@
 
 enum stage_kind {
 	STAGE_PLAIN,   /* a tmpfs as root, else a directory below TMPDIR */
+	STAGE_DISK,    /* a directory of /tmp's file system */
 	STAGE_OVERLAY, /* root: an overlay of two tmpfs: `lower` can be filled through stage.lower_fd before
 			*/
 };

@@ -179,7 +179,8 @@ static void test_number_reused(void **state)
 	uint64_t f;
 
 	(void)state;
-	stage_open(&s);
+	stage_prepare(&s, STAGE_DISK);
+	stage_attach(&s);
 	stage_write(&s, "f", "");
 	f = stage_node(&s, "f");
 	assert_int_equal(cube_files_unlink(s.space, s.id, "f"), 0);
@@ -349,8 +350,10 @@ static void test_deep(void **state)
 	}
 	assert_int_equal(cube_files_getattr(s.space, id, NULL, &st), 0);
 	assert_true(stage_open_fds() - fds <= 1024 + 4); /* a bounded number of them stays open */
-	for (int i = 0; i < 2999; i++)
-		assert_int_equal(cube_files_lookup(s.space, id, "..", &e), 0), id = e.id;
+	for (int i = 0; i < 2999; i++) {
+		assert_int_equal(cube_files_lookup(s.space, id, "..", &e), 0);
+		id = e.id;
+	}
 	assert_int_equal(cube_files_getattr(s.space, id, NULL, &st), 0);
 	stage_close(&s);
 }
