@@ -72,7 +72,7 @@ struct cube_link_start {
 	enum cube_stdin in;
 	bool tty;           /* a terminal of rows x cols is 0, 1 and 2 (implies merge) */
 	uint16_t rows, cols;
-	bool merge;         /* one pipe for 1 and 2 */
+	bool merge;         /* one pipe for 1 and 2; a session's command always has one */
 	uint32_t timeout_s; /* 0: none. Time for which the sandbox was paused does not count */
 	int out_fd;         /* the spool file and its index (-1 when merged), empty; borrowed for the call */
 	int order_fd;

@@ -19,7 +19,7 @@ int mem_out_open(struct mem_out *o, const struct cube_link_start *s)
 
 	*o = (struct mem_out){.fd = -1, .order_fd = -1, .limit = s->limit, .last = -1};
 	r = out_dup(s->out_fd, &o->fd);
-	if (r == 0 && !s->merge && !s->tty)
+	if (r == 0 && !s->merge && !s->tty && s->session == 0)
 		r = out_dup(s->order_fd, &o->order_fd);
 	if (r < 0)
 		mem_out_close(o);

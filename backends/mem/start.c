@@ -155,7 +155,7 @@ static struct mem_proc *proc_new(struct mem_box *b, const struct cube_link_start
 	p->job = s->job;
 	p->argv = s->argv;
 	p->session_number = s->session;
-	p->in_open = s->in == CUBE_STDIN_PIPE || s->tty;
+	p->in_open = s->in == CUBE_STDIN_PIPE;
 	p->tty = s->tty;
 	p->rows = s->rows;
 	p->cols = s->cols;

@@ -242,6 +242,7 @@ static void terminal(struct subject *s)
 
 	run_init(&r, b.ear, "stty size");
 	r.start.tty = true;
+	r.start.in = CUBE_STDIN_PIPE;
 	r.start.rows = 33;
 	r.start.cols = 111;
 	run_start(&r);
@@ -258,12 +259,13 @@ static void terminal_resized(struct subject *s)
 	struct bed b = bed_open(s);
 	struct run r;
 
-	run_init(&r, b.ear, "cat\nstty size");
+	run_init(&r, b.ear, "echo ready\ncat\nstty size");
 	r.start.tty = true;
+	r.start.in = CUBE_STDIN_PIPE;
 	r.start.rows = 10;
 	r.start.cols = 20;
 	run_start(&r);
-	(void)ear_wait(b.ear, HEARD_STARTED, r.start.job);
+	ear_wait_output(b.ear, r.start.job, 6);
 	cube_link_winsize(b.ear->link, r.start.job, 44, 122);
 	cube_link_eof(b.ear->link, r.start.job);
 	run_wait(&r);

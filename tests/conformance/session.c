@@ -72,6 +72,7 @@ static void killed_command(struct subject *s)
 	r.start.session = SESSION;
 	run_start(&r);
 	(void)ear_wait(b.ear, HEARD_STARTED, r.start.job);
+	assert_null(ear_listen(b.ear, HEARD_ENDED, r.start.job, 200)); /* it is at it now */
 	cube_link_kill(b.ear->link, r.start.job, SIGTERM);
 	run_wait(&r);
 	assert_int_equal(r.ended->end.how, CUBE_END_KILLED);
@@ -92,7 +93,9 @@ static void left(struct subject *s)
 	r.start.session = SESSION;
 	run_expect(&r, CUBE_END_EXIT, 3);
 	session = ear_wait(b.ear, HEARD_SESSION, SESSION);
-	assert_true(session->fresh);
+	while (!session->fresh) /* what else it tells of the session */
+		session = ear_wait_after(b.ear, session, HEARD_SESSION, SESSION);
+	assert_true(heard_before(session, r.ended));
 	assert_string_equal(session->cwd, "/tmp");
 	run_done(&r);
 	expect_output(&b, SESSION, "pwd; echo $FOO $gone", "/tmp\nkept\n");

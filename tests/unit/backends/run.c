@@ -38,12 +38,18 @@ void run_init_argv(struct run *r, struct ear *e, const char *words, size_t len)
 	r->start.text_len = len;
 }
 
+/* A terminal is one pipe, and so is what a session's command has. */
+static bool run_merged(const struct run *r)
+{
+	return r->start.merge || r->start.tty || r->start.session != 0;
+}
+
 void run_start(struct run *r)
 {
 	struct cube_link_start start = r->start;
 	struct cube_err err;
 
-	if (start.merge || start.tty)
+	if (run_merged(r))
 		start.order_fd = -1;
 	if (cube_link_start(r->ear->link, &start, &err) < 0)
 		fail_msg("start: %s", err.text);
@@ -53,7 +59,7 @@ static char *run_stream(const struct run *r, enum cube_stream stream, size_t *re
 {
 	const struct cube_spool_view v = {
 		.out_fd = r->start.out_fd,
-		.order_fd = r->start.merge || r->start.tty ? -1 : r->start.order_fd,
+		.order_fd = run_merged(r) ? -1 : r->start.order_fd,
 		.total = r->ended->end.total,
 		.err_total = r->ended->end.err_total,
 		.limit = r->start.limit,
