@@ -7,6 +7,7 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/local/adopt.h"
+#include "backends/local/oom.h"
 #include "backends/local/overlay.h"
 
 #include <dirent.h>
@@ -24,6 +25,7 @@ static void cube_free_one(struct local_cube *c)
 	if (!c)
 		return;
 	cube_local_cube_unmount(c);
+	cube_local_oom_forget(c->oom);
 	cube_local_group_close(&c->group);
 	if (c->dir >= 0)
 		close(c->dir);

@@ -4,6 +4,7 @@
 
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
+#include "backends/local/oom.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -52,6 +53,8 @@ int cube_local_cube_end(struct cube_local *b, struct local_cube *c, struct cube_
 		return cube_fail(err, rc, "process %d of sandbox %s does not end: %s", (int)c->rec.init.pid,
 				 c->id, cube_errno_text(rc));
 	(void)end_process(&c->rec, &c->rec.net_helper);
+	cube_local_oom_forget(c->oom);
+	c->oom = NULL;
 	cube_local_group_close(&c->group);
 	rc = cube_local_group_remove(&b->cgroups, c->id, err);
 	c->group = no_group;

@@ -33,8 +33,8 @@ static int create_check(const struct cube_local *b, const struct cube_spec *spec
 	return 0;
 }
 
-static int create_record(const struct cube_local *b, const struct cube_spec *spec,
-			 struct cube_local_record *r, struct cube_err *err)
+static int create_record(struct cube_local *b, const struct cube_spec *spec, struct cube_local_record *r,
+			 struct cube_err *err)
 {
 	const char *template = spec->template ? spec->template : cube_local_template_default(b);
 
@@ -45,7 +45,7 @@ static int create_record(const struct cube_local *b, const struct cube_spec *spe
 	r->limits.memory = spec->limits.memory ? spec->limits.memory : b->defaults.memory;
 	r->limits.pids = spec->limits.pids ? spec->limits.pids : b->defaults.pids;
 	r->limits.cpus_milli = spec->limits.cpus_milli ? spec->limits.cpus_milli : b->defaults.cpus_milli;
-	return 0;
+	return cube_local_template_check(b, r->template, err);
 }
 
 static int create_files(struct cube_local *b, struct local_cube *c, struct cube_err *err)

@@ -4,7 +4,8 @@
  *   local.c      the table, opening, capabilities, status
  *   cube.c       the sandboxes that are known; their records, descriptors and mounts
  *   life.c       create, destroy, start, stop, pause, resume, limit
- *   look.c       inspect, list, usage, root, link
+ *   look.c       inspect, list, usage, root; way_in.c: the link, with oom.c and listener.c
+ *   end.c        the end of processes, and what is cleaned up behind them
  *   launch.c     crun: from two mounts and a group to a running process 1
  *   template.c   what a sandbox's root is made of; import.c, import_tar.c: how templates get here
  *   mask*.c, hidden.c, tree.c   the template `host`
@@ -60,6 +61,7 @@ struct local_cube {
 	struct cube_local_record rec;
 	int root, workspace; /* its mounts, O_PATH or detached; -1: not mounted yet */
 	struct cube_local_group group;
+	void *oom; /* watch of its memory limit (oom.h), NULL: none */
 };
 
 static inline struct cube_local *cube_local_of(struct cube_backend *b)
@@ -99,8 +101,10 @@ struct cube_local_base {
 int cube_local_template_open(struct cube_local *b, const char *name, struct cube_local_base *ret,
 			     struct cube_err *err);
 void cube_local_base_close(struct cube_local_base *base);
-/* Default name, or -ENOENT / why it cannot run. */
+/* Of a create line without one. */
 const char *cube_local_template_default(const struct cube_local *b);
+/* -EOPNOTSUPP: it is there and can run no sandbox. */
+int cube_local_template_check(struct cube_local *b, const char *name, struct cube_err *err);
 
 int cube_local_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
 			     void *ctx, struct cube_err *err);

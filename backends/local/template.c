@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define TEMPLATE_HOST "host"
@@ -83,6 +84,16 @@ int cube_local_template_open(struct cube_local *b, const char *name, struct cube
 	return 0;
 }
 
+int cube_local_template_check(struct cube_local *b, const char *name, struct cube_err *err)
+{
+	struct cube_template t;
+
+	if (strcmp(name, TEMPLATE_HOST) == 0 || !cube_name_template_ok(name) ||
+	    !cube_local_template_info(b->templates, name, &t) || !*t.reason)
+		return 0;
+	return cube_fail(err, -EOPNOTSUPP, "template %s runs no sandbox: %s", name, t.reason);
+}
+
 /* ---- list ---- */
 
 static void list_host(const struct cube_local *b, void (*each)(void *ctx, const struct cube_template *t),
@@ -122,6 +133,29 @@ bool cube_local_template_info(int templates, const char *name, struct cube_templ
 	return true;
 }
 
+/* .NAME.tmp: locked by who imports it; without a lock it was left behind. */
+static bool list_growing(int templates, const char *entry, struct cube_template *ret)
+{
+	size_t n = strlen(entry);
+	cube_auto_fd dir = -1;
+
+	*ret = (struct cube_template){.size = UINT64_MAX};
+	if (n < 6 || entry[0] != '.' || strcmp(entry + n - 4, ".tmp") != 0)
+		return false;
+	(void)snprintf(ret->name, sizeof(ret->name), "%.*s", (int)(n - 5), entry + 1);
+	dir = openat(templates, entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0 || !cube_name_template_ok(ret->name) || faccessat(templates, ret->name, F_OK, 0) == 0)
+		return false;
+	if (flock(dir, LOCK_SH | LOCK_NB) < 0) {
+		(void)snprintf(ret->state, sizeof(ret->state), "importing");
+	} else {
+		(void)snprintf(ret->state, sizeof(ret->state), "error");
+		(void)snprintf(ret->reason, sizeof(ret->reason),
+			       "its import was interrupted: import it again");
+	}
+	return true;
+}
+
 int cube_local_template_list(struct cube_backend *base,
 			     void (*each)(void *ctx, const struct cube_template *t), void *ctx,
 			     struct cube_err *err)
@@ -139,11 +173,13 @@ int cube_local_template_list(struct cube_backend *base,
 		return rc;
 	}
 	list_host(b, each, ctx);
-	while ((e = readdir(d)) != NULL)
-		if (cube_name_template_ok(e->d_name)) {
+	while ((e = readdir(d)) != NULL) {
+		if (cube_name_template_ok(e->d_name))
 			(void)cube_local_template_info(b->templates, e->d_name, &t);
-			each(ctx, &t);
-		}
+		else if (!list_growing(b->templates, e->d_name, &t))
+			continue;
+		each(ctx, &t);
+	}
 	closedir(d);
 	return 0;
 }
@@ -166,8 +202,7 @@ int cube_local_template_remove(struct cube_backend *base, const char *name, stru
 	(void)snprintf(gone, sizeof(gone), ".%s.gone", name);
 	(void)cube_file_remove_tree(b->templates, gone);
 	if (renameat(b->templates, name, b->templates, gone) < 0)
-		return errno == ENOENT ? cube_fail(err, -ENOENT, "no template %s", name)
-				       : cube_fail_errno(err, "cannot remove template %s", name);
+		return errno == ENOENT ? 0 : cube_fail_errno(err, "cannot remove template %s", name);
 	rc = cube_file_remove_tree(b->templates, gone);
 	return rc < 0 ? cube_fail(err, rc, "cannot remove template %s: %s", name, cube_errno_text(rc)) : 0;
 }

@@ -144,7 +144,6 @@ static int tree_file(struct cube_local_tree *t, int from, int to, const char *na
 	out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (out < 0)
 		return -errno;
-	t->files++;
 	return tree_pour(t, in, out);
 }
 
@@ -201,6 +200,7 @@ static int tree_entry(struct cube_local_tree *t, int from, int to, const char *n
 		return errno == ENOENT ? 0 : -errno;
 	if (!tree_wanted(t, &st, dev))
 		return 0;
+	t->files++;
 	tree_saw(t, name, strlen(name) + 1);
 	tree_saw(t, &st.st_mode, sizeof(st.st_mode));
 	if (S_ISDIR(st.st_mode))

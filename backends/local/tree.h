@@ -25,7 +25,7 @@ struct cube_local_tree {
 		    size_t len); /* all that was copied, in order, for a fingerprint; may be NULL */
 	void *ctx;
 
-	uint64_t bytes, files; /* result: copied; start with 0 */
+	uint64_t bytes, files; /* result: copied, links and directories too; start with 0 */
 	uint64_t skipped;      /* devices, sockets, fifos, files too large */
 };
 
