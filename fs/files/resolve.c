@@ -5,11 +5,11 @@
  * It stands at `path`, which has neither links nor ".." in it, and takes one component of `rest` after the
  * other: a ".." takes the last name off `path` (at the root: nothing), a directory's name is put behind it, a
  * link's text in front of `rest`. It ends when no ".." is left: then `path` and the rest together are the
- * answer. When a component is not there (or is no directory, or leads round in circles), the link is broken
- * inside; then the answer keeps that component and the names behind it, without "..", and so fails in the
- * same way.
+ * answer. When a component is not there (or is no directory), the link is broken inside; then the answer keeps
+ * that component and the names behind it, without "..", and so fails in the same way.
  *
- * Hostile trees: each walk has a limit of steps and of links. */
+ * Hostile trees: each walk has a limit of steps and of links. Beyond them, and where links lead round in
+ * circles, the answer is ELOOP. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -211,7 +211,7 @@ static int resolve_walk(struct resolve *w)
 		else if (*name != '\0' && strcmp(name, ".") != 0)
 			r = resolve_name(w, name);
 	}
-	if (r == -ESTALE || r == -ENOMEM || w->steps > RESOLVE_STEPS)
+	if (r == -ESTALE || r == -ENOMEM || r == -ELOOP)
 		return r;
 	if (r < 0)
 		return resolve_broken(w, name);

@@ -98,8 +98,11 @@ static int walker_run(struct walker *w, const char *path, struct cube_files_entr
 static int inside_stat(const struct stage *s, const char *path, struct stat *st)
 {
 	const struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
-	int fd = (int)syscall(SYS_openat2, s->fd, path, &how, sizeof(how)), r;
+	int fd, r;
 
+	do /* EAGAIN: somebody on this machine renamed something during a ".." */
+		fd = (int)syscall(SYS_openat2, s->fd, path, &how, sizeof(how));
+	while (fd < 0 && errno == EAGAIN);
 	if (fd < 0)
 		return -errno;
 	r = fstat(fd, st);
@@ -190,7 +193,7 @@ static const struct link_case {
 	/* broken inside: broken in the same way */
 	{"", "none/../a", "none/a"},
 	{"", "file/../a", "file/a"},
-	{"a", "../loop/../x", "../loop/x"},
+	{"a", "../loop/../x", "-ELOOP"},
 	{"a", "../file/..", "../file/."},
 	{"a", "none/../..", "../a/none/."},
 	{"", "a/none/../../b", "a/none/b"},
@@ -226,9 +229,10 @@ static void test_table(void **state)
 		stage_symlink(&s, c->target, path);
 		assert_int_equal(stage_lookup(&s, path, &e), 0);
 		assert_string_equal(stage_readlink(&s, path, buf, sizeof(buf)), c->shown);
-		assert_int_equal(e.st.st_size, strlen(c->shown));
+		/* the length of the answer or, where there is none, of what is there */
+		assert_int_equal(e.st.st_size, strlen(c->shown[0] == '-' ? c->target : c->shown));
 		assert_int_equal(cube_files_getattr(s.space, e.id, NULL, &st), 0);
-		assert_int_equal(st.st_size, strlen(c->shown));
+		assert_int_equal(st.st_size, e.st.st_size);
 		check_same(&s, path);
 	}
 	stage_close(&s);
