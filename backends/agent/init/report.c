@@ -39,7 +39,9 @@ void init_tell(struct init_job *job, unsigned what)
 		return;
 	cube_list_remove(&job->tell);
 	cube_list_push(is_lazy ? &lazy : &urgent, &job->tell);
-	if (is_lazy && lazy_timer.at == 0)
+	if (cube_list_empty(&lazy))
+		init_timer_stop(&lazy_timer);
+	else if (lazy_timer.at == 0)
 		init_timer_set(&lazy_timer, init_now() + REPORT_LAZY, report_hurry);
 }
 
