@@ -66,7 +66,7 @@ assert f.read(100) == b''
 
 # the last close while its own command runs interrupts it
 exec 3<>"$D/exec"
-echo 'trap "echo interrupted > /tmp/int; exit 9" INT; sleep 60' >&3
+echo "sh -c 'trap \"echo interrupted > /tmp/int; exit 9\" INT; sleep 60 & wait'" >&3
 ( cat <&3 >/dev/null ) & reader=$!
 sleep 0.3
 kill -KILL $reader
