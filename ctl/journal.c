@@ -195,7 +195,7 @@ static int journal_append(struct cube_own *own)
 	}
 	int code = n < 0 ? -errno : -ENOSPC;
 	if (n > 0)
-		(void)ftruncate(own->journal_fd, (off_t)own->journal_size);
+		(void)!ftruncate(own->journal_fd, (off_t)own->journal_size);
 	return code;
 }
 
