@@ -406,6 +406,7 @@ static void conn_ended(void *ctx, uint64_t job, const struct cube_end_record *en
 	j = cube_job_by_number(conn->cube, job);
 	if (j == NULL || j->state < CUBE_JOB_RUNNING) {
 		conn_stranger(conn, job, true);
+		cube_jobs_kick(conn->cube); /* its session may take the next command now */
 		conn_leave(conn);
 		return;
 	}

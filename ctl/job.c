@@ -395,6 +395,8 @@ int cube_job_submit(struct cube_job *j, bool argv, const char *text, size_t len,
 		r = cube_fail(err, -EINVAL,
 			      "job '%s' runs in a session, which takes text for its shell: write to cmd",
 			      j->name);
+	if (r == 0 && j->user != NULL && j->user[0] != '\0')
+		r = cube_backend_need(j->cube->service->backend, CUBE_CAP_USERS, err);
 	if (r == 0)
 		r = cube_cube_usable(j->cube, true, err);
 	if (r < 0)

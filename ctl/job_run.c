@@ -20,7 +20,7 @@ static bool job_can_start(struct cube_job *j)
 {
 	if (j->state != CUBE_JOB_WAITING || j->forgotten)
 		return false;
-	if (j->session != NULL && j->session->queue.next != &j->in_session)
+	if (j->session != NULL && (j->session->removed || j->session->queue.next != &j->in_session))
 		return false; /* one after the other */
 	return cube_cube_usable(j->cube, true, NULL) == 0;
 }
@@ -154,12 +154,14 @@ static void run_started(struct cube_job *j, const char *text, size_t len)
 	cube_job_feed(j);
 }
 
-/* The link broke at this moment: it goes out over the next one. */
+/* The link broke at this moment: it goes out over the next one. Or the session is still busy with a command
+ * that was removed here: it goes out when that one's end comes (conn.c). */
 static void run_hold(struct cube_job *j)
 {
 	j->state = CUBE_JOB_WAITING;
 	j->started_wall = 0;
 	cube_job_own(j)->boot = 0;
+	cube_output_unref(cube_steal(j->output));
 }
 
 void cube_job_start(struct cube_job *j, const char *text, size_t len)
@@ -180,7 +182,7 @@ void cube_job_start(struct cube_job *j, const char *text, size_t len)
 	}
 	if (r == 0)
 		r = run_send(j, text, len, &err);
-	if (r == -EHOSTDOWN)
+	if (r == -EHOSTDOWN || (r == -EBUSY && j->session != NULL))
 		run_hold(j);
 	else if (r < 0)
 		run_failed(j, r, &err);
@@ -213,7 +215,6 @@ void cube_job_try(struct cube_job *j)
 void cube_job_again(struct cube_job *j)
 {
 	run_hold(j);
-	cube_output_unref(cube_steal(j->output));
 	cube_job_own(j)->in_fed = 0;
 	cube_job_own(j)->eof_sent = false;
 }

@@ -220,6 +220,9 @@ static int op_launch(struct cube_op *op, struct cube_err *err)
 		return cube_fail(err, -ENOMEM, "%s: sandbox '%s': out of memory", cube_op_name(op->kind),
 				 c->name);
 	cube_own(c)->op = op;
+	/* An attempt to reach the agent may hold the backend's queue for long. */
+	if (op->kind == CUBE_OP_DESTROY || !cube_conn_ready(c))
+		cube_conn_drop(c);
 	if (!op_defs[op->kind].quiet) {
 		c->doing = cube_op_name(op->kind);
 		if (op->kind != CUBE_OP_DESTROY && op->kind != CUBE_OP_CREATE &&

@@ -185,6 +185,7 @@ int cube_session_remove(struct cube_session *s, struct cube_err *err)
 			"the main session belongs to the sandbox; `reset` in its ctl makes a fresh shell");
 	if (s->removed)
 		return cube_fail(err, -ENOENT, "session '%s' is removed already", s->name);
+	s->removed = true; /* nothing of its queue starts any more */
 	session_end_commands(s, &ended);
 	if (c->agent != NULL && s->open)
 		cube_link_session_close(c->agent, s->number, false);

@@ -52,8 +52,20 @@ void stage_open(struct stage *s, const char *conf)
 	stage_up(s);
 }
 
+/* A test that fails inside the lock jumps out with it. */
+static void stage_unlock(struct stage *s)
+{
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 2;
+	(void)pthread_mutex_timedlock(&s->d->lock, &until);
+	cube_domain_leave(s->d);
+}
+
 void stage_down(struct stage *s)
 {
+	stage_unlock(s);
 	cube_domain_shutdown(s->d, 5000);
 	cube_loop_stop(s->loop);
 	assert_int_equal(pthread_join(s->thread, NULL), 0);
@@ -231,6 +243,24 @@ int stage_end(struct stage *s, struct cube_job *j)
 	code = j->end.code;
 	cube_domain_leave(s->d);
 	return code;
+}
+
+struct print_wait {
+	struct cube_job *j;
+	uint64_t n;
+};
+
+static bool has_printed(void *ctx)
+{
+	const struct print_wait *w = ctx;
+
+	return w->j->total >= w->n;
+}
+
+void stage_printed(struct stage *s, struct cube_job *j, uint64_t n)
+{
+	if (!stage_until(s, has_printed, &(struct print_wait){j, n}))
+		fail_msg("job '%s' does not print", j->name);
 }
 
 char *stage_output(struct stage *s, struct cube_job *j, enum cube_stream stream)

@@ -61,6 +61,8 @@ struct cube_job *stage_start(struct stage *s, struct cube_cube *c, const char *n
 int stage_end(struct stage *s, struct cube_job *j);
 /* The output of a stream as a plain reader sees it; the caller frees. */
 char *stage_output(struct stage *s, struct cube_job *j, enum cube_stream stream);
+/* Waits until it printed at least @n bytes. */
+void stage_printed(struct stage *s, struct cube_job *j, uint64_t n);
 void stage_unref(struct stage *s, struct cube_job *j);
 
 /* Waits until @holds(@ctx) under the lock, at most 20 s; false: it did not come. */
