@@ -101,7 +101,7 @@ static int service_open(struct cube_domain *d, const char *name, const char *kin
 static int service_add(struct cube_domain *d, const char *name, const char *kind,
 		       const struct cube_conf_section *conf, struct cube_err *err)
 {
-	struct cube_service *s;
+	struct cube_service *s = NULL;
 	int is_default = 0;
 	const char *word = cube_conf_get(conf, "default");
 
