@@ -76,7 +76,22 @@ static int adopt_receive(int in, int fds[2])
 	return -EIO;
 }
 
-int cube_local_adopt_mounts(pid_t init, const char *id, int *ret_root, int *ret_workspace,
+/* Both or none. */
+static int adopt_rehome(int fds[2], int dir)
+{
+	fds[0] = cube_local_mnt_rehome(fds[0], dir, "mount");
+	fds[1] = cube_local_mnt_rehome(fds[1], dir, "mount");
+	for (unsigned i = 0; i < 2; i++) {
+		if (fds[i] >= 0)
+			continue;
+		if (fds[1 - i] >= 0)
+			close(fds[1 - i]);
+		return fds[i];
+	}
+	return 0;
+}
+
+int cube_local_adopt_mounts(pid_t init, const char *id, int dir, int *ret_root, int *ret_workspace,
 			    struct cube_err *err)
 {
 	cube_auto_fd ns = -1, in = -1, out = -1;
@@ -100,6 +115,8 @@ int cube_local_adopt_mounts(pid_t init, const char *id, int *ret_root, int *ret_
 	rc = pid < 0 ? -errno : adopt_receive(in, fds);
 	if (pid > 0)
 		(void)waitpid(pid, NULL, 0);
+	if (rc == 0)
+		rc = adopt_rehome(fds, dir);
 	if (rc < 0)
 		return cube_fail(err, rc, "cannot take the mounts of sandbox %s: %s", id,
 				 cube_errno_text(rc));

@@ -155,8 +155,12 @@ static void find_v2(struct cube_local_cgroups *c, const char *mount)
 static void find_v1(struct cube_local_cgroups *c, size_t i, const char *mount)
 {
 	cube_auto_fd dir = open(mount, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	cube_auto_fd ours = -1;
 
-	if (dir < 0 || cube_file_mkdir(dir, "cubefs", 0755, &c->v1[i]) < 0)
+	if (dir >= 0 && cube_file_mkdir(dir, "cubefs", 0755, &ours) == 0 &&
+	    faccessat(ours, ".", W_OK, AT_EACCESS) == 0)
+		c->v1[i] = cube_steal_fd(&ours);
+	else if (!*c->why)
 		(void)snprintf(c->why, sizeof(c->why), "cannot make a group in %.120s", mount);
 }
 

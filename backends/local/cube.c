@@ -265,7 +265,7 @@ int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, struct cub
 		return 0;
 	cube_local_cube_unmount(c);
 	if (cube_local_cube_runs(c))
-		return cube_local_adopt_mounts(c->rec.init.pid, c->id, &c->root, &c->workspace, err);
+		return cube_local_adopt_mounts(c->rec.init.pid, c->id, c->dir, &c->root, &c->workspace, err);
 	rc = cube_mount_root(b, c, err);
 	if (rc == 0)
 		rc = cube_mount_workspace(b, c, err);

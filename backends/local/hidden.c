@@ -121,7 +121,6 @@ static _Noreturn void hidden_walker(int result)
 {
 	struct cube_buf list = CUBE_BUF(CUBE_HIDDEN_MAX);
 
-	(void)!nice(5);
 	if (hidden_walk_all(&list) == 0 && cube_buf_addc(&list, 0) == 0)
 		(void)cube_file_write_all(result, list.data, list.len);
 	_exit(0);

@@ -99,22 +99,18 @@ static int launch_setup(void *ctx)
 
 /* ---- preparation ---- */
 
-/* A place on the stage and the clone of @from that will be attached there. */
-static int launch_add_mount(struct launch *l, int from, const char *name, char *ret_path, size_t size)
+/* A place on the stage where the detached mount @fd (taken over, also on failure) will be attached. */
+static int launch_place(struct launch *l, int fd, const char *name, char *ret_path, size_t size)
 {
 	unsigned i = l->n_mounts;
-	int fd;
 
-	if (mkdirat(l->stage, name, 0755) < 0)
-		return -errno;
-	fd = cube_local_mnt_clone(from, "");
 	if (fd < 0)
 		return fd;
 	l->mounts[i].fd = fd;
+	l->n_mounts++;
 	(void)snprintf(l->mounts[i].path, sizeof(l->mounts[i].path), "%s/%s", l->stage_path, name);
 	(void)snprintf(ret_path, size, "%s/%s", l->stage_path, name);
-	l->n_mounts++;
-	return 0;
+	return mkdirat(l->stage, name, 0755) < 0 ? -errno : 0;
 }
 
 static void launch_add_bind(struct launch *l, const char *source, const char *target, bool read_only)
@@ -127,22 +123,19 @@ static void launch_add_bind(struct launch *l, const char *source, const char *ta
 }
 
 /* An ordinary user's template `host`: this machine's /usr and /opt as they are, read only. */
-static int launch_bind_host(struct launch *l, const struct cube_local_shown *shown)
+static int launch_bind_host(struct launch *l)
 {
+	struct cube_local_shown shown;
 	int rc = 0;
 
-	for (unsigned i = 0; rc == 0 && i < shown->n; i++) {
-		char path[32], name[16];
-		int fd;
+	cube_local_template_binds(l->b, l->c->rec.template, &shown);
+	for (unsigned i = 0; rc == 0 && i < shown.n; i++) {
+		char name[16];
 
-		(void)snprintf(path, sizeof(path), "/%s", shown->name[i]);
-		fd = cube_local_mnt_clone(AT_FDCWD, path);
-		if (fd < 0)
-			return fd;
+		(void)snprintf(l->binds[i][0], sizeof(l->binds[i][0]), "/%s", shown.name[i]);
 		(void)snprintf(name, sizeof(name), "bind%u", i);
-		rc = launch_add_mount(l, fd, name, l->binds[i][1], sizeof(l->binds[i][1]));
-		close(fd);
-		(void)snprintf(l->binds[i][0], sizeof(l->binds[i][0]), "%s", path);
+		rc = launch_place(l, cube_local_mnt_clone_read_only(l->binds[i][0]), name, l->binds[i][1],
+				  sizeof(l->binds[i][1]));
 		launch_add_bind(l, l->binds[i][1], l->binds[i][0], true);
 	}
 	return rc;
@@ -150,22 +143,18 @@ static int launch_bind_host(struct launch *l, const struct cube_local_shown *sho
 
 static int launch_mounts(struct launch *l, char paths[3][48])
 {
-	struct cube_local_base base;
-	int rc = launch_add_mount(l, l->c->root, "root", paths[0], sizeof(paths[0]));
+	int rc = launch_place(l, cube_local_mnt_clone(l->c->root, ""), "root", paths[0], sizeof(paths[0]));
 
 	if (rc == 0)
-		rc = launch_add_mount(l, l->c->workspace, "workspace", paths[1], sizeof(paths[1]));
+		rc = launch_place(l, cube_local_mnt_clone(l->c->workspace, ""), "workspace", paths[1],
+				  sizeof(paths[1]));
 	if (rc == 0)
-		rc = launch_add_mount(l, l->b->host->agent, "agent", paths[2], sizeof(paths[2]));
+		rc = launch_place(l, cube_local_mnt_clone(l->b->host->agent, ""), "agent", paths[2],
+				  sizeof(paths[2]));
 	if (rc < 0)
 		return rc;
 	launch_add_bind(l, paths[1], "/workspace", false);
-	rc = cube_local_template_open(l->b, l->c->rec.template, &base, NULL);
-	if (rc == 0) {
-		rc = launch_bind_host(l, &base.binds);
-		cube_local_base_close(&base);
-	}
-	return rc;
+	return launch_bind_host(l);
 }
 
 static int launch_write_config(struct launch *l, struct cube_err *err)

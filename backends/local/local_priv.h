@@ -95,12 +95,13 @@ bool cube_local_cubes_use(struct cube_local *b, const char *template);
 struct cube_local_base {
 	int lower[2];
 	unsigned n_lower;
-	bool index;                    /* layers that can be told again after a restart */
-	struct cube_local_shown binds; /* of this machine, read only */
+	bool index; /* layers that can be told again after a restart */
 };
 int cube_local_template_open(struct cube_local *b, const char *name, struct cube_local_base *ret,
 			     struct cube_err *err);
 void cube_local_base_close(struct cube_local_base *base);
+/* Directories of this machine that are bound read only in it. */
+void cube_local_template_binds(const struct cube_local *b, const char *name, struct cube_local_shown *ret);
 /* Of a create line without one. */
 const char *cube_local_template_default(const struct cube_local *b);
 /* -EOPNOTSUPP: it is there and can run no sandbox. */

@@ -113,23 +113,21 @@ static int root_mount(struct cube_root *r, const char *path, int from, bool read
 }
 
 /* An ordinary user's template `host` has this machine's own directories bound. */
-static int root_binds(struct cube_local *b, const struct local_cube *c, struct cube_root *r)
+static int root_binds(const struct cube_local *b, const struct local_cube *c, struct cube_root *r)
 {
-	struct cube_local_base base;
+	struct cube_local_shown shown;
 	char path[32];
-	int rc = cube_local_template_open(b, c->rec.template, &base, NULL);
+	int rc = 0;
 
-	if (rc < 0)
-		return 0; /* the template is gone; the sandbox runs on with what it has */
-	for (unsigned i = 0; rc == 0 && i < base.binds.n; i++) {
+	cube_local_template_binds(b, c->rec.template, &shown);
+	for (unsigned i = 0; rc == 0 && i < shown.n; i++) {
 		cube_auto_fd fd = -1;
 
-		(void)snprintf(path, sizeof(path), "/%s", base.binds.name[i]);
+		(void)snprintf(path, sizeof(path), "/%s", shown.name[i]);
 		fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (fd >= 0)
 			rc = root_mount(r, path, fd, true);
 	}
-	cube_local_base_close(&base);
 	return rc;
 }
 

@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int cube_local_mnt_clone(int dirfd, const char *path)
@@ -15,6 +17,16 @@ int cube_local_mnt_clone(int dirfd, const char *path)
 	int fd = open_tree(dirfd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 
 	return fd < 0 ? -errno : fd;
+}
+
+int cube_local_mnt_clone_read_only(const char *path)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID};
+	cube_auto_fd fd = open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+
+	if (fd < 0 || mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return -errno;
+	return cube_steal_fd(&fd);
 }
 
 void cube_local_mnt_log(int fs, char *out, unsigned size)
@@ -60,6 +72,24 @@ int cube_local_mnt_set(int fd, uint64_t attrs, int userns)
 int cube_local_mnt_attach(int fd, const char *path)
 {
 	return move_mount(fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+int cube_local_mnt_rehome(int fd, int dirfd, const char *name)
+{
+	cube_auto_fd from = fd;
+	char path[320];
+	int rc;
+
+	if (mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	rc = move_mount(from, "", dirfd, name, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
+	if (rc == 0) {
+		rc = cube_local_mnt_clone(dirfd, name);
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dirfd, name);
+		(void)umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+	}
+	(void)unlinkat(dirfd, name, AT_REMOVEDIR);
+	return rc;
 }
 
 bool cube_local_mnt_clones_detached(void)

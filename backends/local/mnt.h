@@ -16,6 +16,10 @@
  * not lead out of it. What is mounted below is not in it. "" is @dirfd itself. */
 int cube_local_mnt_clone(int dirfd, const char *path);
 
+/* The same for the absolute @path with all that is mounted below it, read only, nodev and nosuid throughout.
+ */
+int cube_local_mnt_clone_read_only(const char *path);
+
 /* A tmpfs, root directory 0755 of the caller, @size as in mount(8). */
 int cube_local_mnt_tmpfs(const char *size, struct cube_err *err);
 
@@ -24,6 +28,10 @@ int cube_local_mnt_set(int fd, uint64_t attrs, int userns);
 
 /* Attach a detached mount at @path of the caller's mount namespace, by a path of at most one link. */
 int cube_local_mnt_attach(int fd, const char *path);
+
+/* A detached mount that came from another mount namespace cannot be cloned here: gives back one of ours with
+ * the same root and closes @fd. Uses the directory @name of @dirfd, made and removed, for the moment. */
+int cube_local_mnt_rehome(int fd, int dirfd, const char *name);
 
 /* Can a mount that is attached nowhere be cloned? (Linux 6.15.) */
 bool cube_local_mnt_clones_detached(void);

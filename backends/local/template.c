@@ -48,10 +48,8 @@ static int template_open_host(struct cube_local *b, struct cube_local_base *ret,
 	if (rc < 0)
 		return rc;
 	ret->n_lower = 1;
-	if (b->host->slash < 0) {
-		cube_local_mask_shown(&ret->binds);
+	if (b->host->slash < 0)
 		return 0;
-	}
 	slash = fcntl(b->host->slash, F_DUPFD_CLOEXEC, 3);
 	if (slash < 0) {
 		rc = cube_fail_errno(err, "out of descriptors");
@@ -60,6 +58,13 @@ static int template_open_host(struct cube_local *b, struct cube_local_base *ret,
 	}
 	ret->lower[ret->n_lower++] = slash;
 	return 0;
+}
+
+void cube_local_template_binds(const struct cube_local *b, const char *name, struct cube_local_shown *ret)
+{
+	ret->n = 0;
+	if (strcmp(name, TEMPLATE_HOST) == 0 && b->host->slash < 0)
+		cube_local_mask_shown(ret);
 }
 
 int cube_local_template_open(struct cube_local *b, const char *name, struct cube_local_base *ret,
