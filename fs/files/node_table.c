@@ -170,26 +170,38 @@ static void node_free_locked(struct cube_fnode *n)
 	cube_files_unref(f);
 }
 
-/* The parents that lost a child follow, through a list, since a path may be thousands of names long. */
+static void node_chain(struct cube_list **chain, struct cube_fnode *n)
+{
+	cube_flru_drop_locked(n);
+	n->lru.next = *chain;
+	*chain = &n->lru;
+}
+
+static struct cube_fnode *node_unchain(struct cube_list **chain)
+{
+	struct cube_fnode *n = cube_list_entry(*chain, struct cube_fnode, lru);
+
+	*chain = n->lru.next;
+	cube_list_init(&n->lru);
+	return n;
+}
+
+/* The parents that lost a child follow, through a chain, since a path may be thousands of names long. */
 void cube_fnode_collect_locked(struct cube_fnode *n)
 {
-	struct cube_list dead;
+	struct cube_list *dead = NULL;
 
-	cube_list_init(&dead);
 	if (!node_is_dead(n))
 		return;
-	cube_flru_drop_locked(n);
-	cube_list_push(&dead, &n->lru);
-	for (struct cube_list *l; (l = cube_list_pop(&dead)) != NULL;) {
-		n = cube_list_entry(l, struct cube_fnode, lru);
+	node_chain(&dead, n);
+	while (dead != NULL) {
+		n = node_unchain(&dead);
 		while (n->places != NULL) {
 			struct cube_fnode *parent = n->places->parent;
 
 			cube_fplace_free_locked(n->places);
-			if (!node_is_dead(parent)) /* it is so once only: when it loses its last child */
-				continue;
-			cube_flru_drop_locked(parent);
-			cube_list_push(&dead, &parent->lru);
+			if (node_is_dead(parent)) /* it is so once only: when it loses its last child */
+				node_chain(&dead, parent);
 		}
 		node_free_locked(n);
 	}
