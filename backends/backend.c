@@ -51,36 +51,47 @@ static void fill_missing(struct cube_backend *b)
 	}
 }
 
-static int open_checked(const struct cube_backend_ops *ops, const struct cube_backend_env *env,
-			struct cube_backend **ret, struct cube_err *err)
+/* NULL: @err says why. */
+static struct cube_backend *open_checked(const struct cube_backend_ops *ops,
+					 const struct cube_backend_env *env, struct cube_err *err)
 {
-	int r = cube_check_ops(ops, err);
+	struct cube_backend *b = NULL;
+	int r;
 
-	if (r < 0)
-		return r;
-	if (env->name == NULL || !cube_name_ok(env->name))
-		return cube_fail(err, -EINVAL, "'%s' is no name for a backend",
-				 env->name != NULL ? env->name : "");
-	r = ops->open(env, ret, err);
-	return r < 0 ? cube_fail_in(err, "backend %s", env->name) : 0;
+	if (cube_check_ops(ops, err) < 0)
+		return NULL;
+	if (env->name == NULL || !cube_name_ok(env->name)) {
+		(void)cube_fail(err, -EINVAL, "'%s' is no name for a backend",
+				env->name != NULL ? env->name : "");
+		return NULL;
+	}
+	r = ops->open(env, &b, err);
+	if (r < 0) {
+		if (err->code != r)
+			(void)cube_fail(err, r, "%s", cube_errno_text(r));
+		(void)cube_fail_in(err, "backend %s", env->name);
+		return NULL;
+	}
+	if (b == NULL || (b->caps & ~b->ops->caps) != 0) {
+		(void)cube_fail(err, -EINVAL, "backend %s %s", env->name,
+				b == NULL ? "opened without an instance"
+					  : "claims capabilities that its kind does not have");
+		cube_backend_close(b);
+		return NULL;
+	}
+	return b;
 }
 
 int cube_backend_open(const struct cube_backend_ops *ops, const struct cube_backend_env *env,
 		      struct cube_backend **ret, struct cube_err *err)
 {
-	struct cube_backend *b = NULL;
 	struct cube_err why = {.code = 0};
-	int r = open_checked(ops, env, &b, &why);
+	struct cube_backend *b = open_checked(ops, env, &why);
 
-	if (r == 0 && (b->caps & ~b->ops->caps) != 0) {
-		b->ops->close(b);
-		r = cube_fail(&why, -EINVAL, "backend %s claims capabilities that its kind does not have",
-			      env->name);
-	}
-	if (r < 0) {
+	if (b == NULL) {
 		if (err != NULL)
 			*err = why;
-		return r;
+		return why.code;
 	}
 	fill_missing(b);
 	*ret = b;

@@ -135,7 +135,7 @@ static struct mem_box *box_new(struct mem *m, const struct cube_spec *spec, cons
 	return b;
 }
 
-/* Takes a place for a new sandbox: 1 with a reference in *ret; 0: it is there already. */
+/* Takes a place for a new sandbox, with a reference in *ret; NULL there: it exists already. */
 static int box_reserve(struct mem *m, const struct cube_spec *spec, const char *id, struct mem_box **ret,
 		       struct cube_err *err)
 {
@@ -159,7 +159,7 @@ static int box_reserve(struct mem *m, const struct cube_spec *spec, const char *
 		return cube_fail(err, -ENOMEM, "out of memory for another sandbox");
 	}
 	*ret = mem_box_ref(b);
-	return 1;
+	return 0;
 }
 
 /* The directories are made, or not (@r). Gives back the reference of box_reserve. */
@@ -191,7 +191,7 @@ int mem_create(struct cube_backend *base, const struct cube_spec *spec, struct c
 	pthread_mutex_lock(&m->lock);
 	r = box_reserve(m, spec, id, &b, err);
 	pthread_mutex_unlock(&m->lock);
-	if (r > 0) {
+	if (r == 0 && b != NULL) {
 		r = mem_tree_make(m, id, b->template, cancel, &b->root, &b->workspace, err);
 		if (r < 0)
 			(void)cube_file_remove_tree(m->dir, id);

@@ -218,8 +218,10 @@ static int import_claim(struct import *im, struct cube_err *err)
 	im->fresh = im->entry == NULL;
 	if (im->fresh)
 		im->entry = template_add(im->m, im->name);
-	if (im->entry == NULL)
-		return cube_fail(err, -ENOMEM, "out of memory");
+	if (im->entry == NULL) {
+		(void)cube_fail(err, -ENOMEM, "out of memory");
+		return -ENOMEM;
+	}
 	if (im->fresh)
 		template_set(&im->entry->t, "importing", im->source, "", UINT64_MAX);
 	im->entry->busy = true;

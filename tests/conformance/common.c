@@ -23,6 +23,17 @@ void bed_close(struct bed *b)
 	cube_free(b->id);
 }
 
+struct run cat_start(struct bed *b)
+{
+	struct run r;
+
+	run_init(&r, b->ear, "cat");
+	r.start.in = CUBE_STDIN_PIPE;
+	run_start(&r);
+	(void)ear_wait(b->ear, HEARD_STARTED, r.start.job);
+	return r;
+}
+
 void expect_output(struct bed *b, uint64_t session, const char *text, const char *out)
 {
 	struct run r;

@@ -64,6 +64,9 @@ struct bed {
 struct bed bed_open(struct subject *s);
 void bed_close(struct bed *b); /* destroys it */
 
+/* A `cat` whose input is open; waits until it runs. */
+struct run cat_start(struct bed *b);
+
 /* Runs @text in a fresh process (@session 0) or a session; asserts exit code 0 and what stdout has. */
 void expect_output(struct bed *b, uint64_t session, const char *text, const char *out);
 

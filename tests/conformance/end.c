@@ -57,12 +57,8 @@ static void stopped_and_killed(struct subject *s)
 static void stopped_and_continued(struct subject *s)
 {
 	struct bed b = bed_open(s);
-	struct run r;
+	struct run r = cat_start(&b);
 
-	run_init(&r, b.ear, "cat");
-	r.start.in = CUBE_STDIN_PIPE;
-	run_start(&r);
-	(void)ear_wait(b.ear, HEARD_STARTED, r.start.job);
 	cube_link_kill(b.ear->link, r.start.job, SIGSTOP);
 	assert_int_equal(cube_link_input(b.ear->link, r.start.job, "x\n", 2), 2);
 	cube_link_eof(b.ear->link, r.start.job);
@@ -173,12 +169,8 @@ static void all_killed(struct subject *s)
 static void frozen_inside(struct subject *s)
 {
 	struct bed b = bed_open(s);
-	struct run r;
+	struct run r = cat_start(&b);
 
-	run_init(&r, b.ear, "cat");
-	r.start.in = CUBE_STDIN_PIPE;
-	run_start(&r);
-	(void)ear_wait(b.ear, HEARD_STARTED, r.start.job);
 	cube_link_freeze(b.ear->link, true);
 	assert_int_equal(cube_link_input(b.ear->link, r.start.job, "x\n", 2), 2);
 	assert_null(ear_listen(b.ear, HEARD_OUTPUT, r.start.job, 200));

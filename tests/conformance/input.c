@@ -13,16 +13,6 @@ static void empty(struct subject *s)
 	bed_close(&b);
 }
 
-static struct run cat_start(struct bed *b)
-{
-	struct run r;
-
-	run_init(&r, b->ear, "cat");
-	r.start.in = CUBE_STDIN_PIPE;
-	run_start(&r);
-	return r;
-}
-
 static void fed(struct subject *s)
 {
 	struct bed b = bed_open(s);

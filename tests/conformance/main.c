@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 	int r;
 
 	if (s == NULL) {
-		fprintf(stderr, "usage: conformance SUBJECT [PATTERN]\n");
+		(void)fprintf(stderr, "usage: conformance SUBJECT [PATTERN]\n");
 		return 2;
 	}
 	if (argc == 3)

@@ -86,12 +86,8 @@ static void pause_resume(struct subject *s)
 static void pause_holds(struct subject *s)
 {
 	struct bed b = bed_open(s);
-	struct run r;
+	struct run r = cat_start(&b);
 
-	run_init(&r, b.ear, "cat");
-	r.start.in = CUBE_STDIN_PIPE;
-	run_start(&r);
-	(void)ear_wait(b.ear, HEARD_STARTED, r.start.job);
 	assert_int_equal(cube_backend_pause(s->stage.b, b.id, NULL, NULL), 0);
 	assert_int_equal(cube_link_input(b.ear->link, r.start.job, "late\n", 5), 5);
 	cube_link_eof(b.ear->link, r.start.job);

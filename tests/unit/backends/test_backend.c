@@ -186,6 +186,8 @@ static void opening(void **state)
 	liar.result = -EACCES;
 	liar.sentence = "the key is refused";
 	expect(cube_backend_open(&liar_ops, &env, &b, &err), -EACCES, &err, "backend l: the key is refused");
+	liar.sentence = NULL;
+	expect(cube_backend_open(&liar_ops, &env, &b, &err), -EACCES, &err, "backend l: Permission denied");
 	liar.result = 0;
 	liar.closes = 0;
 	liar.caps = CUBE_CAP_STOP; /* its kind has none */
