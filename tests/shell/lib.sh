@@ -277,6 +277,20 @@ finish_log() { # FILE: lines that should not be there
 	[ -z "$bad" ] || finish_problem "unexpected in the daemon's log:"$'\n'"$bad"
 }
 
+# What the logs say to who looks for the cause.
+finish_show() {
+	local log
+	for log in "$WORK"/log*; do
+		[ -f "$log" ] || continue
+		printf -- '---- %s ----\n' "${log##*/}" >&2
+		if grep -q 'ERROR: .*Sanitizer\|runtime error:' "$log"; then
+			grep -E -A 45 'ERROR: .*Sanitizer|WARNING: .*Sanitizer|runtime error:' "$log" | head -n 120 >&2
+		else
+			tail -n 40 "$log" >&2
+		fi
+	done
+}
+
 finish() {
 	local code=$? i mnt log
 	FINISH_CODE=0
@@ -292,11 +306,8 @@ finish() {
 	for log in "$WORK"/log*; do
 		finish_log "$log"
 	done
-	if [ "$code" -ne 0 ] && [ "$code" -ne 77 ]; then
-		printf -- '---- the last lines of the log ----\n' >&2
-		tail -n 40 "$WORK"/log* >&2
-	fi
 	[ "$code" -ne 0 ] || code=$FINISH_CODE
+	[ "$code" -eq 0 ] || [ "$code" -eq 77 ] || finish_show
 	exit "$code"
 }
 

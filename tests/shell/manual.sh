@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# cubefs-files(5) has every verb that a ctl shows, every key of create, and every key of the status files.
+. "$(dirname "$0")/lib.sh"
+PAGE=$(dirname "$0")/../../docs/cubefs-files.5
+
+section() { # TITLE
+	awk -v title="$1" '/^\.S[sh] / { on = $0 == ".Ss " title } on' "$PAGE"
+}
+
+# Every word of stdin has an entry (.It) in a section.
+documented() { # TITLE
+	local word text count=0
+	text=$(section "$1")
+	while read -r word; do
+		count=$((count + 1))
+		grep -qE "^\.It (Cm|Pa) (.*, ?)?${word//./\\.}([ ,]|$)" <<<"$text" || fail "'$1' in the manual has no $word"
+	done
+	[ "$count" -gt 0 ] || fail "nothing to look for in '$1'"
+}
+
+verbs() { # FILE: the words in front of the usage lines, which follow the first empty line
+	awk 'usage { print $1 } /^$/ { usage = 1 }' "$1"
+}
+
+keys() { # FILE
+	awk '{ sub(/^label\..*/, "label"); print $1 }' "$1" | sort -u
+}
+
+start_cubefs
+D=$MNT/dev
+put "$MNT/ctl" 'create dev label.owner=me'
+mkdir "$D/jobs/one" "$D/sessions/two" "$MNT/backends/local/templates/new"
+
+documented 'Verbs of the root' < <(verbs "$MNT/ctl")
+documented 'Verbs of a backend' < <(verbs "$MNT/backends/local/ctl")
+documented 'Verbs of a template' < <(verbs "$MNT/backends/local/templates/new/ctl")
+documented 'Verbs of a sandbox' < <(verbs "$D/ctl")
+documented 'Verbs of a session' < <(verbs "$D/sessions/two/ctl")
+documented 'Verbs of a job' < <(verbs "$D/jobs/one/ctl")
+put "$D/ctl" pause
+documented 'Verbs of a sandbox' < <(verbs "$D/ctl")
+put "$D/ctl" stop
+documented 'Verbs of a sandbox' < <(verbs "$D/ctl")
+documented 'Status' < <(keys "$D/status" | sed 's/^label$/label. Ns Ar NAME/')
+
+expect_error EINVAL "$MNT/error" "no key 'nonsense'; known: " put "$MNT/ctl" 'create x nonsense=1'
+documented 'Keys of create' < <(tail -n 1 "$MNT/error" | sed 's/.*known: //; s/, /\n/g' | sed 's/\.NAME$/. Ns Ar NAME/')
