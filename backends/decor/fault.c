@@ -52,6 +52,11 @@ static unsigned op_index(const char *op)
 	return i;
 }
 
+const char *cube_fault_op(unsigned n)
+{
+	return n < CUBE_COUNT(op_names) ? op_names[n] : NULL;
+}
+
 /* ---- Rules ---- */
 
 static void rule_free(struct rule *r)

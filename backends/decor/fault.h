@@ -34,6 +34,9 @@ void cube_fault_release(struct cube_fault *f, const char *op);
  * (OP:MS, ...); -EINVAL with a sentence. */
 int cube_fault_parse(struct cube_fault *f, const char *key, const char *value, struct cube_err *err);
 
+/* The names of operations, "any" first; NULL at the end. */
+const char *cube_fault_op(unsigned n);
+
 /* How often @op was called ("any": all), the failed calls too. */
 unsigned long cube_fault_calls(struct cube_fault *f, const char *op);
 

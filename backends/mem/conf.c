@@ -17,6 +17,11 @@ static const char *const known[] = {
 
 static const char *const fault_keys[] = {"fail", "lose", "delay"};
 
+const char *mem_conf_key(size_t n)
+{
+	return n < CUBE_COUNT(known) ? known[n] : NULL;
+}
+
 int mem_conf_check(const struct cube_backend_env *env, struct cube_err *err)
 {
 	return env->conf != NULL ? cube_conf_check(env->conf, known, err) : 0;

@@ -53,6 +53,7 @@ void mem_kick(struct mem *m);
 
 /* ---- conf.c: the section of the configuration ---- */
 
+const char *mem_conf_key(size_t n); /* in order; NULL at the end */
 int mem_conf_check(const struct cube_backend_env *env, struct cube_err *err);
 /* Sets base.caps and base.missing from `caps=`, and max from `max_sandboxes=`. No lock. */
 int mem_conf_apply(struct mem *m, const struct cube_conf_section *conf, struct cube_err *err);

@@ -14,6 +14,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
+#include "backends/decor/fault.h"
 #include "backends/mem/mem_priv.h"
 
 static struct cube_buf manual = {.max = 1 << 20};
@@ -70,6 +71,30 @@ static void table_is_sorted(void **state)
 		assert_true(strcmp(mem_word_at(i - 1)->name, mem_word_at(i)->name) < 0);
 }
 
+/* Somewhere in the part on configuration, as a word of its own. */
+static void expect_configuration(const char *word)
+{
+	const char *part = strstr(cube_buf_str(&manual), "\n.Sh CONFIGURATION\n");
+	const char *end = part != NULL ? strstr(part, "\n.Sh EXAMPLES\n") : NULL;
+	size_t len = strlen(word);
+
+	assert_non_null(end);
+	for (const char *at = part; (at = strstr(at, word)) != NULL && at < end; at += len) {
+		if (at[-1] == ' ' && (at[len] == ' ' || at[len] == '\n'))
+			return;
+	}
+	fail_msg("the manual's configuration lacks %s", word);
+}
+
+static void configuration(void **state)
+{
+	(void)state;
+	for (size_t i = 0; mem_conf_key(i) != NULL; i++)
+		expect_configuration(mem_conf_key(i));
+	for (unsigned i = 0; cube_fault_op(i) != NULL; i++)
+		expect_configuration(cube_fault_op(i));
+}
+
 static void capabilities(void **state)
 {
 	const char *list = strstr(cube_buf_str(&manual), "\nIt has\n");
@@ -89,10 +114,9 @@ static void capabilities(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_documented),
-		cmocka_unit_test(documented_words),
-		cmocka_unit_test(table_is_sorted),
-		cmocka_unit_test(capabilities),
+		cmocka_unit_test(words_documented), cmocka_unit_test(documented_words),
+		cmocka_unit_test(table_is_sorted),  cmocka_unit_test(capabilities),
+		cmocka_unit_test(configuration),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
