@@ -295,6 +295,7 @@ finish() {
 	local code=$? i mnt log
 	FINISH_CODE=0
 	trap - ERR EXIT
+	cd /
 	set +e
 	for ((i = ${#EXITS[@]} - 1; i >= 0; i--)); do
 		eval "${EXITS[i]}"
