@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define END_WAIT_MS 20000
@@ -52,7 +53,9 @@ int cube_local_cube_end(struct cube_local *b, struct local_cube *c, struct cube_
 	if (rc < 0)
 		return cube_fail(err, rc, "process %d of sandbox %s does not end: %s", (int)c->rec.init.pid,
 				 c->id, cube_errno_text(rc));
-	(void)end_process(&c->rec, &c->rec.net_helper);
+	if (end_process(&c->rec, &c->rec.net_helper) == 0 && c->rec.net_helper.pid > 0)
+		(void)waitpid(c->rec.net_helper.pid, NULL,
+			      WNOHANG); /* where it was this process that started it */
 	cube_local_oom_forget(c->oom);
 	c->oom = NULL;
 	cube_local_group_close(&c->group);

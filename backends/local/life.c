@@ -29,7 +29,7 @@ static int create_check(const struct cube_local *b, const struct cube_spec *spec
 	if (!(b->base.caps & CUBE_CAP_EXEC))
 		return cube_fail(err, -EOPNOTSUPP, "%s", b->base.missing[0]);
 	if (spec->net == CUBE_NET_OPEN && !(b->base.caps & CUBE_CAP_NET_OPEN))
-		return cube_fail(err, -EOPNOTSUPP, "net=open: neither pasta nor slirp4netns is installed");
+		return cube_fail(err, -EOPNOTSUPP, "net=open: %s", b->net.why);
 	return 0;
 }
 
@@ -80,7 +80,7 @@ static int cube_run(struct cube_local *b, struct local_cube *c, struct cube_canc
 	if (rc == 0)
 		rc = cube_local_launch(b, c, cancel, err);
 	if (rc == 0 && c->rec.net == CUBE_NET_OPEN) {
-		rc = cube_local_net_open(&b->net, c->rec.init.pid, b->host->trusted, cancel, &helper, err);
+		rc = cube_local_net_start(&b->net, c->rec.init.pid, &c->group, cancel, &helper, err);
 		if (rc == 0) {
 			c->rec.net_helper = (struct cube_local_proc){.pid = helper,
 								     .start = cube_local_proc_start(helper)};

@@ -143,7 +143,7 @@ static int local_open(const struct cube_backend_env *env, struct cube_backend **
 		.ops = &cube_backend_local, .name = env->name, .par = CUBE_PAR_PER_CUBE};
 	b->loop = env->loop;
 	b->store = &cube_local_store_dir;
-	b->state = b->cubes = b->templates = b->cgroups.v2 = -1;
+	b->state = b->cubes = b->templates = b->cgroups.v2 = b->net.tun = -1;
 	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
 		b->cgroups.v1[i] = -1;
 	pthread_mutex_init(&b->lock, NULL);
@@ -173,6 +173,7 @@ static void local_close(struct cube_backend *base)
 	cube_map_free(b->map);
 	cube_local_mask_free(b->mask);
 	cube_local_cgroups_close(&b->cgroups);
+	cube_local_net_close(&b->net);
 	if (b->state >= 0)
 		close(b->state);
 	if (b->cubes >= 0)

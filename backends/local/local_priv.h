@@ -47,7 +47,7 @@ struct cube_local {
 	char crun[PATH_MAX]; /* "": not installed */
 	const char *stage;   /* where a launch attaches its mounts, in its own namespace */
 	char version[64];
-	struct cube_local_net_helper net;
+	struct cube_local_net net;
 	int state, cubes, templates; /* directories */
 
 	pthread_mutex_t lock;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net=open: a helper outside (pasta or slirp4netns) passes the connections of a sandbox's network namespace
- * on as its own, without privileges. This machine's own addresses are not reached through it, and nothing
- * comes in. */
+/* net=open: a helper outside (pasta, else slirp4netns) passes the connections that begin in a sandbox's
+ * network namespace on as its own. It runs as the sandbox's root, which is nobody outside, with the
+ * capabilities of the sandbox's own user namespace alone. This machine's loopback is not reached through it,
+ * and nothing comes in. */
 #ifndef CUBEFS_BACKENDS_LOCAL_NET_H
 #define CUBEFS_BACKENDS_LOCAL_NET_H
 
@@ -11,19 +12,27 @@
 
 #include "backends/base/cancel.h"
 #include "backends/base/err.h"
+#include "backends/local/cgroup.h"
 
-struct cube_local_net_helper {
-	bool pasta;          /* else slirp4netns */
-	char path[PATH_MAX]; /* "": neither is installed */
+struct cube_local_net_kind;
+
+struct cube_local_net {
+	const struct cube_local_net_kind *kind; /* NULL: there is none, see why */
+	char path[PATH_MAX];
+	int tun; /* a tmpfs with a device `tun` that anyone may open; -1: /dev/net's */
+	char why[160];
 };
 
-void cube_local_net_find(struct cube_local_net_helper *h);
+/* Finds a helper and looks whether it could work. @trusted: devices can be made. */
+void cube_local_net_open(struct cube_local_net *n, bool trusted);
+void cube_local_net_close(struct cube_local_net *n);
 
-/* What /etc/resolv.conf says inside with this helper. */
-const char *cube_local_net_resolv(const struct cube_local_net_helper *h);
+/* What /etc/resolv.conf says inside. */
+const char *cube_local_net_resolv(const struct cube_local_net *n);
 
-/* Connects the network namespace of process @init; the helper runs on. *ret_pid is its process. */
-int cube_local_net_open(const struct cube_local_net_helper *h, pid_t init, bool trusted,
-			struct cube_cancel *cancel, pid_t *ret_pid, struct cube_err *err);
+/* Connects the network namespace of process @init and waits until it is connected; the helper runs on in the
+ * sandbox's groups, as a child of this process, *ret_pid. -EIO with what it said. */
+int cube_local_net_start(const struct cube_local_net *n, pid_t init, const struct cube_local_group *group,
+			 struct cube_cancel *cancel, pid_t *ret_pid, struct cube_err *err);
 
 #endif

@@ -132,15 +132,14 @@ void cube_local_probe(struct cube_local *b)
 	struct cube_err err = {0};
 
 	b->base.caps = b->base.ops->caps;
-	cube_local_net_find(&b->net);
+	cube_local_net_open(&b->net, b->host->trusted);
 	if (probe_all(b, &err) < 0) {
 		probe_lacks(b, b->base.caps, err.text);
 		return;
 	}
 	probe_groups(b);
-	if (!*b->net.path)
-		probe_lacks(b, CUBE_CAP_NET_OPEN,
-			    "neither pasta nor slirp4netns is installed: apt-get install passt");
+	if (!b->net.kind)
+		probe_lacks(b, CUBE_CAP_NET_OPEN, b->net.why);
 	if (b->host->ids.count == 1)
 		probe_lacks(b, CUBE_CAP_USERS,
 			    "this user has no subordinate ids: apt-get install uidmap, and a line in "
