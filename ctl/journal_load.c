@@ -12,7 +12,8 @@
 #include "ctl/bytes.h"
 #include "ctl/ctl_priv.h"
 
-#define JOURNAL_MAX ((size_t)1 << 30)
+#define JOURNAL_MAX   ((size_t)1 << 30)
+#define JOURNAL_STALE ((size_t)16) /* lines that say nothing any more before it is written anew */
 
 static uint64_t line_num(const json_t *o, const char *key)
 {
@@ -221,37 +222,53 @@ static void journal_finish_job(struct cube_job *j)
 	journal_show(j);
 }
 
-static int journal_lines(struct cube_cube *c, const char *text, size_t len)
+/* How many lines there are; SIZE_MAX where something is damaged or cut off. */
+static size_t journal_lines(struct cube_cube *c, const char *text, size_t len)
 {
 	const char *end;
+	size_t lines = 0;
 	unsigned bad = 0;
 
 	while ((end = memchr(text, '\n', len)) != NULL) {
 		if (line_take(c, text, (size_t)(end - text)) < 0)
 			bad++;
+		lines++;
 		len -= (size_t)(end + 1 - text);
 		text = end + 1;
 	}
 	if (bad > 0)
 		cube_log(CUBE_LOG_WARNING, "ctl", "sandbox '%s': %u lines of its journal are damaged",
 			 c->name, bad);
-	return 0;
+	return len > 0 || bad > 0 ? SIZE_MAX : lines;
+}
+
+/* How many lines say all that is known: below that and a few more it is not worth the writing. */
+static size_t journal_needed(const struct cube_cube *c)
+{
+	size_t n = 1;
+
+	cube_list_each (i, &c->sessions)
+		n++;
+	cube_list_each (i, &c->jobs)
+		n += 2;
+	return n;
 }
 
 int cube_journal_load(struct cube_cube *c, struct cube_err *err)
 {
 	struct cube_buf text = CUBE_BUF(JOURNAL_MAX);
+	size_t lines = 0;
 	int r = cube_file_read(c->dir_fd, "journal", &text);
 
-	if (r == -ENOENT)
-		return 0;
+	if (r == -ENOENT) /* nothing was ever run */
+		r = 0;
 	if (r == 0)
-		r = journal_lines(c, text.data, text.len);
+		lines = journal_lines(c, cube_buf_str(&text), text.len);
 	cube_buf_done(&text);
 	if (r < 0)
 		return cube_fail(err, r, "journal: %s", cube_errno_text(r));
 	cube_list_each (i, &c->jobs)
 		journal_finish_job(cube_list_entry(i, struct cube_job, link));
 	cube_jobs_dir_clean(c);
-	return cube_journal_compact(c, err);
+	return lines > 2 * journal_needed(c) + JOURNAL_STALE ? cube_journal_compact(c, err) : 0;
 }

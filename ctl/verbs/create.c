@@ -54,6 +54,7 @@ static void create_cancel(struct cube_verb_call *call)
 {
 	struct cube_cube *c = call->state;
 
+	cube_wait_remove(&call->waiter); /* the removal wakes */
 	if (c->phase == CUBE_CREATING && !c->domain->closing)
 		(void)cube_cube_remove(c, &call->by, NULL);
 	(void)cube_fail(&call->err, -EINTR, "create: interrupted");

@@ -14,6 +14,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/file.h"
 #include "backends/base/log.h"
+#include "ctl/ctl_priv.h"
 
 static const char stage_conf[] = "[backend mem]\nkind=mem\n";
 
@@ -31,7 +32,8 @@ void stage_up(struct stage *s)
 		.state_dir = s->dir, .conf = s->conf, .uid = getuid(), .gid = getgid()};
 
 	cube_log_setup(-1, CUBE_LOG_ERROR);
-	s->loop = cube_loop_new();
+	if (s->loop == NULL)
+		s->loop = cube_loop_new();
 	assert_non_null(s->loop);
 	o.loop = s->loop;
 	if (cube_domain_open(&o, &s->d, &s->err) < 0)
@@ -42,9 +44,12 @@ void stage_up(struct stage *s)
 
 void stage_open(struct stage *s, const char *conf)
 {
-	const char *text = conf[0] != '\0' ? conf : stage_conf;
-
 	*s = (struct stage){0};
+	stage_open_on(s, conf[0] != '\0' ? conf : stage_conf);
+}
+
+void stage_open_on(struct stage *s, const char *text)
+{
 	(void)snprintf(s->dir, sizeof(s->dir), "/tmp/cubefs-ctl-XXXXXX");
 	assert_non_null(mkdtemp(s->dir));
 	if (cube_conf_parse(text, strlen(text), "test", &s->conf, &s->err) < 0)
@@ -70,12 +75,61 @@ void stage_down(struct stage *s)
 	cube_loop_stop(s->loop);
 	assert_int_equal(pthread_join(s->thread, NULL), 0);
 	cube_domain_close(s->d);
-	cube_loop_free(s->loop);
 	s->d = NULL;
+	if (s->keep_loop)
+		return;
+	cube_loop_free(s->loop);
+	s->loop = NULL;
+}
+
+/* ---- As if killed ---- */
+
+#define KEPT_MAX 64
+
+struct kept_file {
+	char path[192];
+	char *data;
+	size_t len;
+};
+
+static const char *const kept_names[] = {"cube.json", "env", "journal"};
+
+static void keep_file(struct stage *s, struct kept_file *files, unsigned *n, const char *uid,
+		      const char *name)
+{
+	struct kept_file *f = &files[*n];
+	struct cube_buf text = CUBE_BUF((size_t)64 << 20);
+
+	assert_true(*n < KEPT_MAX);
+	(void)snprintf(f->path, sizeof(f->path), "%s/cubes/%s/%s", s->dir, uid, name);
+	if (cube_file_read(AT_FDCWD, f->path, &text) == 0) {
+		f->data = cube_buf_steal(&text, &f->len);
+		++*n;
+	}
+	cube_buf_done(&text);
+}
+
+/* Output is written by the far side into the very same files: those stay. */
+void stage_killed(struct stage *s)
+{
+	struct kept_file files[KEPT_MAX] = {{.len = 0}};
+	unsigned n = 0;
+
+	cube_domain_enter(s->d);
+	for (struct cube_cube *c = cube_domain_next(s->d, 0); c != NULL; c = cube_domain_next(s->d, c->seq))
+		for (size_t i = 0; i < CUBE_COUNT(kept_names); i++)
+			keep_file(s, files, &n, c->uid, kept_names[i]);
+	cube_domain_leave(s->d);
+	stage_down(s);
+	for (unsigned i = 0; i < n; i++) {
+		assert_int_equal(cube_state_replace(AT_FDCWD, files[i].path, files[i].data, files[i].len), 0);
+		cube_free(files[i].data);
+	}
 }
 
 void stage_close(struct stage *s)
 {
+	s->keep_loop = false;
 	if (s->d != NULL)
 		stage_down(s);
 	cube_conf_free(s->conf);

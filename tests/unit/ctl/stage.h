@@ -22,6 +22,7 @@ struct stage {
 	struct cube_loop *loop;
 	struct cube_conf *conf;
 	pthread_t thread;
+	bool keep_loop; /* a later domain runs on it as well, as on a backend that outlives the daemon */
 	char dir[64];
 	struct cube_err err; /* of the latest failure */
 	char answer[160];    /* of the latest verb */
@@ -29,10 +30,14 @@ struct stage {
 
 /* A domain over an empty state directory; @conf: the configuration ("" for the one mem backend). */
 void stage_open(struct stage *s, const char *conf);
+/* The same on what @s has already. */
+void stage_open_on(struct stage *s, const char *conf);
 /* Ends the domain in order; the state directory stays. */
 void stage_down(struct stage *s);
 /* Again, over the same state directory. */
 void stage_up(struct stage *s);
+/* Ends it as SIGKILL would: what is on disk stays as it is now, whatever an orderly end would add. */
+void stage_killed(struct stage *s);
 /* Ends it and removes the directory. */
 void stage_close(struct stage *s);
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A kind of backend for these tests, `host`: the sandboxes of one `mem` that outlives every domain, as those
+ * of a real machine do, with rules for what is to go wrong. */
+#ifndef CUBEFS_TESTS_UNIT_CTL_HOST_H
+#define CUBEFS_TESTS_UNIT_CTL_HOST_H
+
+#include "backends/decor/fault.h"
+#include "tests/unit/ctl/stage.h"
+
+/* A stage whose loop stays, with an empty `host`. */
+void host_open(struct stage *s);
+void host_close(struct stage *s);
+struct cube_fault *host_faults(void);
+/* How many sandboxes there are. */
+unsigned host_count(void);
+
+#endif

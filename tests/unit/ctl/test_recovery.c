@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon goes and comes back: everything that was promised is there, what runs goes on. */
+#include "tests/unit/ctl/host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/file.h"
+#include "ctl/ctl_priv.h"
+
+static struct cube_cube *find(struct stage *s, const char *name)
+{
+	cube_domain_enter(s->d);
+	struct cube_cube *c = cube_domain_find(s->d, name);
+	cube_domain_leave(s->d);
+	return c;
+}
+
+static struct cube_job *find_job(struct stage *s, struct cube_cube *c, const char *name)
+{
+	cube_domain_enter(s->d);
+	struct cube_job *j = cube_job_find(c, name);
+	if (j != NULL)
+		cube_job_ref(j);
+	cube_domain_leave(s->d);
+	assert_non_null(j);
+	return j;
+}
+
+static void expect_output(struct stage *s, struct cube_job *j, enum cube_stream stream, const char *want)
+{
+	char *out = stage_output(s, j, stream);
+
+	assert_string_equal(out, want);
+	cube_free(out);
+}
+
+static void expect(struct stage *s, struct cube_cube *c, const char *text, const char *want)
+{
+	char *out;
+	int code = stage_exec(s, c, NULL, text, &out);
+
+	if (code < -1)
+		fail_msg("'%s': %s", text, s->err.text);
+	assert_int_equal(code, 0);
+	assert_string_equal(out, want);
+	cube_free(out);
+}
+
+/* Both ways to go: in order and killed. */
+typedef void (*go_fn)(struct stage *s);
+
+static void everything_is_there(go_fn go)
+{
+	struct stage s;
+	struct cube_session *in = NULL;
+
+	host_open(&s);
+	struct cube_cube *c =
+		stage_make(&s, "dev memory=64M label.a='b c' env.GREETING=hello command_timeout=77");
+
+	expect(&s, c, "cd /tmp; export X=1; echo first", "first\n");
+	assert_int_equal(stage_cube(&s, c, "set resume=no"), 0);
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_session_create(c, "side \xff", &in, &s.err), 0);
+	cube_domain_leave(s.d);
+	assert_int_equal(stage_verb(&s, CUBE_SCOPE_SESSION, in, "set patience=3"), 0);
+	assert_int_equal(stage_exec(&s, c, "side \xff", "cd /workspace; export Y=2", NULL), 0);
+
+	struct cube_job *j = stage_start(&s, c, "na\nme\xfe", "echo out; err err; exit 4");
+	assert_int_equal(stage_end(&s, j), 4);
+	stage_unref(&s, j);
+	j = stage_start(&s, c, "server", "echo up; sleep 300; err down; exit 5");
+	stage_printed(&s, j, 3);
+	stage_unref(&s, j);
+	assert_int_equal(stage_root(&s, "rename dev prod"), 0);
+	go(&s);
+	stage_up(&s);
+
+	c = find(&s, "prod");
+	assert_non_null(c);
+	assert_null(find(&s, "dev"));
+	assert_int_equal(c->phase, CUBE_RUNNING);
+	assert_int_equal(c->limits.memory, 64 << 20);
+	assert_int_equal(c->command_timeout_s, 77);
+	assert_false(c->resume);
+	assert_string_equal(cube_map_get(c->labels, "a"), "b c");
+	in = cube_session_find(c, "side \xff");
+	assert_non_null(in);
+	assert_int_equal(in->patience_s, 3);
+	assert_string_equal(cube_session_main(c)->latest->name, "1");
+	j = find_job(&s, c, "1");
+	expect_output(&s, j, CUBE_STREAM_OUTPUT, "first\n");
+	stage_unref(&s, j);
+	j = find_job(&s, c, "na\nme\xfe");
+	assert_int_equal(j->state, CUBE_JOB_ENDED);
+	assert_int_equal(j->end.code, 4);
+	expect_output(&s, j, CUBE_STREAM_STDOUT, "out\n");
+	expect_output(&s, j, CUBE_STREAM_STDERR, "err\n");
+	stage_unref(&s, j);
+	j = find_job(&s, c, "server");
+	assert_int_equal(stage_end(&s, j), 5);
+	assert_int_equal(j->end.how, CUBE_END_EXIT);
+	expect_output(&s, j, CUBE_STREAM_STDOUT, "up\n");
+	expect_output(&s, j, CUBE_STREAM_STDERR, "down\n");
+	stage_unref(&s, j);
+	/* The shells live on as well. */
+	expect(&s, c, "pwd; echo $X $GREETING", "/tmp\n1 hello\n");
+	assert_string_equal(c->last_job->name, "5");
+	assert_int_equal(stage_root(&s, "destroy prod"), 0);
+	assert_int_equal(host_count(), 0);
+	host_close(&s);
+}
+
+static void after_an_end(void **state)
+{
+	(void)state;
+	everything_is_there(stage_down);
+}
+
+static void after_a_kill(void **state)
+{
+	(void)state;
+	everything_is_there(stage_killed);
+}
+
+/* Accepted and not started: it runs with the next daemon. */
+static void what_waited_runs(void **state)
+{
+	struct stage s;
+	struct cube_job *j;
+
+	(void)state;
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+	struct cube_job *first = stage_run(&s, c, NULL, "echo 1; sleep 150");
+
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_job_create(c, "next", &j, &s.err), 0);
+	cube_domain_leave(s.d);
+	assert_int_equal(stage_job(&s, j, "session main"), 0);
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_job_submit(j, false, "echo 2", 6, &s.err), 0);
+	assert_int_equal(j->state, CUBE_JOB_WAITING);
+	cube_job_unref(j);
+	cube_domain_leave(s.d);
+	stage_unref(&s, first);
+	stage_killed(&s);
+	stage_up(&s);
+	c = find(&s, "dev");
+	j = find_job(&s, c, "next");
+	assert_int_equal(stage_end(&s, j), 0);
+	expect_output(&s, j, CUBE_STREAM_OUTPUT, "2\n");
+	stage_unref(&s, j);
+	j = find_job(&s, c, "1");
+	assert_int_equal(j->end.code, 0);
+	expect_output(&s, j, CUBE_STREAM_OUTPUT, "1\n");
+	stage_unref(&s, j);
+	host_close(&s);
+}
+
+/* It ended while nobody was there: the far side kept the record. */
+static void ends_meanwhile(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+	struct cube_job *j = stage_start(&s, c, "x", "sleep 20; echo done; exit 9");
+
+	stage_unref(&s, j);
+	stage_killed(&s);
+
+	/* The sandbox goes on without us: its loop needs a turn. */
+	stage_up(&s);
+	c = find(&s, "dev");
+	j = find_job(&s, c, "x");
+	assert_int_equal(stage_end(&s, j), 9);
+	expect_output(&s, j, CUBE_STREAM_STDOUT, "done\n");
+	stage_unref(&s, j);
+	/* Told once, and not again by the next one. */
+	stage_down(&s);
+	stage_up(&s);
+	j = find_job(&s, find(&s, "dev"), "x");
+	assert_int_equal(j->end.code, 9);
+	stage_unref(&s, j);
+	host_close(&s);
+}
+
+static void states_are_kept(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	host_open(&s);
+	(void)stage_make(&s, "running");
+	assert_int_equal(stage_cube(&s, stage_make(&s, "paused"), "pause"), 0);
+	assert_int_equal(stage_cube(&s, stage_make(&s, "stopped"), "stop"), 0);
+	stage_killed(&s);
+	stage_up(&s);
+	assert_true(stage_phase(&s, find(&s, "running"), CUBE_RUNNING));
+	assert_true(stage_phase(&s, find(&s, "paused"), CUBE_PAUSED));
+	assert_true(stage_phase(&s, find(&s, "stopped"), CUBE_STOPPED));
+	assert_string_equal(find(&s, "stopped")->reason, "stopped");
+	expect(&s, find(&s, "paused"), "pwd", "/workspace\n");
+	assert_int_equal(stage_cube(&s, find(&s, "stopped"), "start"), 0);
+	expect(&s, find(&s, "stopped"), "pwd", "/workspace\n");
+	host_close(&s);
+}
+
+static bool is_apart(void *ctx)
+{
+	return ((struct cube_cube *)ctx)->agent == NULL;
+}
+
+/* Restarted behind our back: what ran there is lost, what waits runs. */
+static void restarted_meanwhile(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+	struct cube_job *j = stage_start(&s, c, "x", "echo up; hang");
+	char id[CUBE_ID_MAX + 1];
+
+	stage_printed(&s, j, 3);
+	stage_unref(&s, j);
+	expect(&s, c, "cd /tmp; pwd", "/tmp\n");
+	(void)snprintf(id, sizeof(id), "%s", c->id);
+
+	struct cube_backend *b = c->service->backend;
+	assert_int_equal(cube_fault_hold(host_faults(), "link"), 0);
+	stage_unref(&s, stage_run(&s, c, NULL, "drop"));
+	assert_true(stage_until(&s, is_apart, c));
+	assert_int_equal(cube_backend_stop(b, id, 0, NULL, NULL), 0);
+	assert_int_equal(cube_backend_start(b, id, NULL, NULL), 0);
+	cube_fault_release(host_faults(), "link");
+	j = find_job(&s, c, "x");
+	assert_int_equal(stage_end(&s, j), -1);
+	assert_int_equal(j->end.how, CUBE_END_LOST);
+	expect_output(&s, j, CUBE_STREAM_STDOUT, "up\n");
+	stage_unref(&s, j);
+	assert_true(stage_phase(&s, c, CUBE_RUNNING));
+	expect(&s, c, "pwd", "/workspace\n");
+	host_close(&s);
+}
+
+static void gone_meanwhile(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+	char id[CUBE_ID_MAX + 1];
+
+	expect(&s, c, "echo kept", "kept\n");
+	(void)snprintf(id, sizeof(id), "%s", c->id);
+	assert_int_equal(cube_backend_destroy(c->service->backend, id, NULL), 0);
+	assert_true(stage_phase(&s, c, CUBE_ERROR));
+	assert_string_equal(c->reason, "lost");
+	assert_true(c->terminal);
+	assert_int_equal(stage_cube(&s, c, "start"), -EHOSTDOWN);
+	stage_down(&s);
+	stage_up(&s);
+	c = find(&s, "dev");
+	assert_int_equal(c->phase, CUBE_ERROR);
+	struct cube_job *j = find_job(&s, c, "1");
+	expect_output(&s, j, CUBE_STREAM_OUTPUT, "kept\n");
+	stage_unref(&s, j);
+	assert_int_equal(stage_root(&s, "destroy dev"), 0);
+	host_close(&s);
+}
+
+/* ---- Half done ---- */
+
+/* mkdir has promised it, so the next daemon makes it; `create` had not returned, so nothing is left. */
+static void creations_that_were_cut_off(void **state)
+{
+	struct stage s;
+	struct cube_cube *c;
+
+	(void)state;
+	host_open(&s);
+	assert_int_equal(cube_fault_hold(host_faults(), "create"), 0);
+	assert_int_equal(stage_mkdir(&s, "promised", &c), 0);
+	assert_int_equal(stage_root(&s, "create asked &"), 0);
+	cube_domain_enter(s.d);
+	assert_int_equal(c->phase, CUBE_CREATING);
+	cube_domain_leave(s.d);
+	stage_killed(&s);
+	cube_fault_release(host_faults(), "create");
+	stage_up(&s);
+	assert_null(find(&s, "asked"));
+	c = find(&s, "promised");
+	assert_non_null(c);
+	assert_true(stage_phase(&s, c, CUBE_RUNNING));
+	expect(&s, c, "pwd", "/workspace\n");
+	assert_int_equal(host_count(), 1);
+	host_close(&s);
+}
+
+/* Made at the backend, and the daemon died before it knew: found by its mark. */
+static void answers_that_were_lost(void **state)
+{
+	struct stage s;
+	struct cube_cube *c;
+
+	(void)state;
+	host_open(&s);
+	assert_int_equal(cube_fault_lose(host_faults(), "create", -EHOSTUNREACH, 1), 0);
+	assert_int_equal(stage_mkdir(&s, "dev", &c), 0);
+	assert_true(stage_phase(&s, c, CUBE_ERROR));
+	assert_int_equal(host_count(), 1);
+	assert_int_equal(stage_root(&s, "destroy dev"), 0);
+	assert_int_equal(host_count(), 0);
+	host_close(&s);
+}
+
+static bool nobody_dies(void *ctx)
+{
+	return cube_list_empty(&cube_domain_own(ctx)->dying);
+}
+
+static void destructions_that_were_cut_off(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+
+	assert_int_equal(cube_fault_fail(host_faults(), "destroy", -EHOSTUNREACH, 0), 0);
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_cube_remove(c, NULL, &s.err), 0);
+	cube_domain_leave(s.d);
+	stage_down(&s);
+	assert_int_equal(host_count(), 1);
+	cube_fault_release(host_faults(), "destroy");
+	stage_up(&s);
+	assert_null(find(&s, "dev"));
+	stage_make(&s, "dev");
+	assert_true(stage_until(&s, nobody_dies, s.d));
+	assert_int_equal(host_count(), 1);
+	host_close(&s);
+}
+
+/* ---- A state directory that is not as we left it ---- */
+
+static void write_file(struct stage *s, const char *path, const char *data, size_t len)
+{
+	char full[256];
+
+	(void)snprintf(full, sizeof(full), "%s/%s", s->dir, path);
+	assert_int_equal(cube_state_replace(AT_FDCWD, full, data, len), 0);
+}
+
+/* Cut off at any byte the journal gives what its whole lines say. */
+static void journal_cut_anywhere(void **state)
+{
+	struct stage s;
+	char path[96], *journal;
+	size_t len;
+
+	(void)state;
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+
+	expect(&s, c, "echo a", "a\n");
+	struct cube_job *j = stage_start(&s, c, "named", "echo b");
+	(void)stage_end(&s, j);
+	stage_unref(&s, j);
+	expect(&s, c, "cd /tmp", "");
+	cube_domain_enter(s.d);
+	(void)snprintf(path, sizeof(path), "cubes/%s/journal", c->uid);
+	cube_domain_leave(s.d);
+	stage_down(&s);
+	journal = stage_file(&s, path);
+	len = strlen(journal);
+	for (size_t cut = 0; cut <= len; cut += cut % 7 == 0 ? 3 : 11) {
+		write_file(&s, path, journal, cut);
+		stage_up(&s);
+		c = find(&s, "dev");
+		assert_non_null(c);
+		expect(&s, c, "echo again", "again\n");
+		stage_down(&s);
+	}
+	cube_free(journal);
+	host_close(&s);
+}
+
+static void damage(void **state)
+{
+	struct stage s;
+	char path[96];
+
+	(void)state;
+	host_open(&s);
+	(void)stage_make(&s, "good");
+	struct cube_cube *c = stage_make(&s, "bad");
+
+	cube_domain_enter(s.d);
+	(void)snprintf(path, sizeof(path), "cubes/%s/cube.json", c->uid);
+	cube_domain_leave(s.d);
+	stage_down(&s);
+	write_file(&s, path, "{\"version\":1", 12);
+	stage_up(&s);
+	assert_null(find(&s, "bad"));
+	expect(&s, find(&s, "good"), "echo fine", "fine\n");
+	stage_down(&s);
+	char *still = stage_file(&s, path); /* it is not thrown away */
+	assert_non_null(still);
+	cube_free(still);
+	host_close(&s);
+}
+
+static void nothing_is_left_of_what_never_was(void **state)
+{
+	struct stage s;
+	char path[128];
+
+	(void)state;
+	host_open(&s);
+	stage_down(&s);
+	(void)snprintf(path, sizeof(path), "%s/cubes/0123456789abcdef", s.dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	(void)snprintf(path, sizeof(path), "%s/cubes/0123456789abcdee.removed", s.dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	stage_up(&s);
+	assert_int_equal(access(path, F_OK), -1);
+	(void)snprintf(path, sizeof(path), "%s/cubes/0123456789abcdef", s.dir);
+	assert_int_equal(access(path, F_OK), -1);
+	host_close(&s);
+}
+
+/* Much was run: the journal stays small, the directory too. */
+static void journal_is_compact(void **state)
+{
+	struct stage s;
+	char path[96], *journal;
+
+	(void)state;
+	host_open(&s);
+	assert_int_equal(stage_root(&s, "set jobs_kept=3"), 0);
+	struct cube_cube *c = stage_make(&s, "dev");
+
+	for (unsigned i = 0; i < 40; i++)
+		expect(&s, c, "echo x", "x\n");
+	cube_domain_enter(s.d);
+	(void)snprintf(path, sizeof(path), "cubes/%s/journal", c->uid);
+	cube_domain_leave(s.d);
+	stage_down(&s);
+	stage_up(&s);
+	c = find(&s, "dev");
+	assert_int_equal(c->next_job, 41);
+	stage_down(&s);
+	journal = stage_file(&s, path);
+	assert_in_range(strlen(journal), 10, 3000);
+	cube_free(journal);
+	host_close(&s);
+}
+
+/* The agent breaks in the middle of everything, again and again. */
+static void links_that_break(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+	struct cube_job *j = stage_start(&s, c, "long", "echo 1; sleep 400; err 2; exit 6");
+
+	assert_int_equal(cube_fault_fail(host_faults(), "link", -EHOSTUNREACH, 2), 0);
+	for (unsigned i = 0; i < 4; i++)
+		expect(&s, c, "echo x; drop", "x\n");
+	assert_int_equal(stage_end(&s, j), 6);
+	expect_output(&s, j, CUBE_STREAM_OUTPUT, "1\n2\n");
+	stage_unref(&s, j);
+	host_close(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(after_an_end),
+		cmocka_unit_test(after_a_kill),
+		cmocka_unit_test(what_waited_runs),
+		cmocka_unit_test(ends_meanwhile),
+		cmocka_unit_test(states_are_kept),
+		cmocka_unit_test(restarted_meanwhile),
+		cmocka_unit_test(gone_meanwhile),
+		cmocka_unit_test(creations_that_were_cut_off),
+		cmocka_unit_test(answers_that_were_lost),
+		cmocka_unit_test(destructions_that_were_cut_off),
+		cmocka_unit_test(journal_cut_anywhere),
+		cmocka_unit_test(damage),
+		cmocka_unit_test(nothing_is_left_of_what_never_was),
+		cmocka_unit_test(journal_is_compact),
+		cmocka_unit_test(links_that_break),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
