@@ -74,8 +74,31 @@ int stage_open(struct stage *s, const struct cube_backend_ops *ops, const char *
 	return 0;
 }
 
+struct last {
+	char id[CUBE_ID_MAX + 1];
+};
+
+static void last_each(void *ctx, const struct cube_info *info)
+{
+	struct last *last = ctx;
+
+	(void)snprintf(last->id, sizeof(last->id), "%s", info->id);
+}
+
+/* A test that failed leaves its sandboxes, and those of some backends outlive the instance. */
+static void stage_sweep(struct stage *s)
+{
+	struct last last;
+
+	do {
+		last.id[0] = '\0';
+		(void)cube_backend_list(s->b, NULL, last_each, &last, NULL);
+	} while (last.id[0] != '\0' && cube_backend_destroy(s->b, last.id, NULL) == 0);
+}
+
 void stage_close(struct stage *s)
 {
+	stage_sweep(s);
 	cube_loop_stop(s->loop);
 	assert_int_equal(pthread_join(s->thread, NULL), 0);
 	cube_backend_close(s->b);

@@ -30,7 +30,7 @@ struct stage {
  * section (may be NULL); 0 or the failure. The loop's thread is started where it opened. @err may be NULL
  * where it is sure to work. */
 int stage_open(struct stage *s, const struct cube_backend_ops *ops, const char *conf, struct cube_err *err);
-/* Ends the thread, closes the instance, removes the directory. */
+/* Destroys what is left, ends the thread, closes the instance, removes the directory. */
 void stage_close(struct stage *s);
 
 /* A sandbox of @template (NULL: the default) with a fresh mark; its id to be freed. */
