@@ -206,8 +206,6 @@ int cube_files_link(struct cube_files_space *s, uint64_t id, uint64_t new_parent
 		r = cube_fdoor_open(s, id, CUBE_DOOR_WRITE, &from);
 	if (r < 0)
 		return r;
-	if (cube_fnode_is_dir(from.n))
-		return -EPERM;
 	if (from.n->tree != to.n->tree || from.n->mount != to.n->mount)
 		return -EXDEV;
 	/* The link in /proc leads to the object itself, a link in the sandbox included. */
