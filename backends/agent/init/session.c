@@ -156,7 +156,7 @@ static int session_texts(struct init_session *s, const char *text, size_t len)
 	}
 	if (r == 0) {
 		parts[0] = (struct iovec){driver.data, driver.len};
-		r = init_session_files_put(s->files.driver, parts, 1);
+		r = init_session_files_put(s->files.driver[s->seq & 1], parts, 1);
 	}
 	if (r == 0 && s->last != 0) {
 		parts[0] = (struct iovec){back, (size_t)snprintf(back, sizeof(back), "return %u\n", s->last)};
@@ -180,8 +180,9 @@ static int session_command(struct init_session *s, const char *text, size_t len)
 		return r;
 	s->phase = INIT_SESSION_RUN;
 	init_session_watch(s);
-	return init_session_shell_say(s, line,
-				      (size_t)snprintf(line, sizeof(line), ". %s/d\n", s->files.path));
+	return init_session_shell_say(
+		s, line,
+		(size_t)snprintf(line, sizeof(line), ". %s/%c\n", s->files.path, s->seq & 1 ? 'D' : 'd'));
 }
 
 /* First the variables and the directory, with the command kept until they are set. */
@@ -239,7 +240,6 @@ static void session_begin(struct init_session *s, struct init_job *job, const st
 {
 	bool live = s->group != NULL && init_session_files_intact(&s->files);
 	char *cwd = m->cwd_len > 0 ? strndup(m->cwd, m->cwd_len) : NULL;
-	const char *where = cwd != NULL ? cwd : s->cwd != NULL ? s->cwd : WORKSPACE;
 	int r = 0;
 
 	s->job = job;
@@ -250,7 +250,11 @@ static void session_begin(struct init_session *s, struct init_job *job, const st
 		init_session_shell_kill(s);
 	}
 	if (!live)
-		r = init_session_shell_start(s, where, cwd != NULL);
+		r = init_session_shell_start(s,
+					     cwd != NULL      ? cwd
+					     : s->cwd != NULL ? s->cwd
+							      : WORKSPACE,
+					     cwd != NULL);
 	if (r == 0 && !first && (m->env_len > 0 || (live && cwd != NULL)))
 		r = session_vars(s, m, live ? cwd : NULL);
 	else if (r == 0)
@@ -372,6 +376,16 @@ static void session_go_on(struct init_session *s, unsigned status)
 		session_refuse(s, 126, r, "the session's shell cannot be reached");
 }
 
+static void session_done(struct init_session *s, const struct init_report *r)
+{
+	bool useless = r->options[0] == '!';
+
+	(void)snprintf(s->options, sizeof(s->options), "%s", r->options + useless);
+	init_session_command_over(s, r->a, r->pwd);
+	if (useless && s->job == NULL)
+		init_session_shell_kill(s);
+}
+
 void init_session_reported(struct init_session *s, const struct init_report *r)
 {
 	switch (r->kind) {
@@ -388,8 +402,7 @@ void init_session_reported(struct init_session *s, const struct init_report *r)
 		break;
 	case 'd':
 		if (s->phase == INIT_SESSION_RUN && r->seq == s->seq && !s->job->gone) {
-			(void)snprintf(s->options, sizeof(s->options), "%s", r->options);
-			init_session_command_over(s, r->a, r->pwd);
+			session_done(s, r);
 		}
 		break;
 	case 'x':

@@ -104,18 +104,25 @@ void init_driver_run(struct init_text *t, const struct init_driver *d, uint64_t 
 	const char *dot = driver_dot(d);
 	const char *builtin = driver_builtin(d);
 
-	init_text_add(t, "{ ", 2);
+	/* Not a redirection of the text alone: what an EXIT trap of the user's prints belongs to the command.
+	 */
+	init_text_printf(t, "exec <%s%s >|%s/o 2>&1\n", input ? d->path : "/dev/null", input ? "/i" : "",
+			 d->path);
 	if (input)
-		init_text_printf(t, "%s printf 'i %" PRIu64 "\\n' >|%s/s; ", builtin, seq, d->path);
+		init_text_printf(t, "%s printf 'i %" PRIu64 "\\n' >|%s/s\n", builtin, seq, d->path);
 	/* In front of `||` a status other than 0 is no failure: neither set -e nor an ERR trap sees it. */
 	if (status != 0)
 		init_text_printf(t, "%s %s/r || ", dot, d->path);
-	init_text_printf(t, "%s %s/t; } <%s%s >|%s/o 2>&1\n", dot, d->path, input ? d->path : "/dev/null",
-			 input ? "/i" : "", d->path);
-	init_text_add(t, "__cube_s=$? __cube_o=$-\n", 24);
-	init_text_printf(t, "{ set +xv; export -p >|%s/x; ", d->path);
+	init_text_printf(t, "%s %s/t\n", dot, d->path);
+	init_text_printf(t, "{ __cube_s=$? __cube_o=$-; set +xv; export -p >|%s/x; exec >/dev/null; ",
+			 d->path);
+	/* A function may stand in for exec in bash; then the pipe is still there, and the next command's
+	 * output would go nowhere. */
+	if (d->bash)
+		init_text_printf(t, "[[ -p /dev/fd/1 ]] && __cube_o=!$__cube_o; ");
 	init_text_printf(t, "%s printf 'd %" PRIu64 " %%s %%s %%s\\ne %" PRIu64 "\\n'", builtin, seq, seq);
-	init_text_printf(t, " \"$__cube_s\" \"$__cube_o\" \"$PWD\" >|%s/s; } 2>/dev/null\n", d->path);
+	init_text_printf(t, " \"$__cube_s\" \"$__cube_o\" \"$PWD\" >|%s/s; } 2>/dev/null\nexec 2>/dev/null\n",
+			 d->path);
 }
 
 const char *init_driver_prefix(const char *options)

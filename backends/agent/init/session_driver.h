@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shell text that drives a session: what surrounds a command's own text.
  *
- * It works in bash, dash and busybox sh, forks nothing, and uses nothing that a function of the user's may
- * stand in for but `command` (`builtin` in bash), `export`, `set` and `trap`; a shell where those are broken
- * is found out and replaced (session_watch.c). */
+ * It works in bash, dash and busybox sh and forks nothing. Special builtins cannot be replaced by functions
+ * in sh; in bash anything can but `builtin` makes up for the most of it. A shell whose `exec` was replaced
+ * says so itself (a ! before its options), and one that says nothing is found out by session_watch.c: both
+ * are replaced after the command that did it. */
 #ifndef CUBEFS_BACKENDS_AGENT_INIT_SESSION_DRIVER_H
 #define CUBEFS_BACKENDS_AGENT_INIT_SESSION_DRIVER_H
 

@@ -19,9 +19,9 @@ static int run_dir = -1;
 static unsigned run_next;
 
 /* All that may be in a session's directory. */
-static const char *const file_names[] = {"c", "s", "o", "i", "d", "t", "x", "n", "e", "v", "r"};
+static const char *const file_names[] = {"c", "s", "o", "i", "d", "D", "t", "x", "n", "e", "v", "r"};
 /* Of these what is there when a shell starts. */
-static const char *const file_given[] = {"c", "s", "o", "i", "d", "t", "x", "n", "e", "v", "r", "q"};
+static const char *const file_given[] = {"c", "s", "o", "i", "d", "D", "t", "x", "n", "e", "v", "r", "q"};
 
 static int run_open(void)
 {
@@ -52,7 +52,7 @@ void init_session_files_init(struct init_session_files *f)
 	*f = (struct init_session_files){.dir = -1,
 					 .command = -1,
 					 .status = -1,
-					 .driver = -1,
+					 .driver = {-1, -1},
 					 .text = -1,
 					 .exports = -1,
 					 .output = -1};
@@ -113,8 +113,8 @@ static int files_fill(struct init_session_files *f)
 		const char *name;
 		bool fifo;
 	} const wanted[] = {
-		{&f->command, "c", true}, {&f->status, "s", true},   {&f->driver, "d", false},
-		{&f->text, "t", false},   {&f->exports, "x", false},
+		{&f->command, "c", true},    {&f->status, "s", true}, {&f->driver[0], "d", false},
+		{&f->driver[1], "D", false}, {&f->text, "t", false},  {&f->exports, "x", false},
 	};
 
 	for (unsigned i = 0; i < CUBE_COUNT(wanted); i++) {
@@ -156,7 +156,7 @@ static void files_empty_probe(struct init_session_files *f)
 
 void init_session_files_close(struct init_session_files *f)
 {
-	const int fds[] = {f->command, f->status, f->driver, f->text, f->exports, f->output};
+	const int fds[] = {f->command, f->status, f->driver[0], f->driver[1], f->text, f->exports, f->output};
 
 	if (f->dir < 0)
 		return;
@@ -173,13 +173,13 @@ void init_session_files_close(struct init_session_files *f)
 	init_session_files_init(f);
 }
 
-/* One for all: what removes them takes the whole directory, and a shell that misses one of the others is found
- * out by session_watch.c. */
+/* One for all: what removes them takes the whole directory, and a shell that misses one of the others is
+ * found out by session_watch.c. */
 bool init_session_files_intact(const struct init_session_files *f)
 {
 	struct stat st;
 
-	return fstat(f->driver, &st) == 0 && st.st_nlink > 0;
+	return fstat(f->driver[0], &st) == 0 && st.st_nlink > 0;
 }
 
 void init_session_files_give(int dir, uid_t uid, gid_t gid)

@@ -5,7 +5,8 @@
  *     s  fifo: the shell reports (session_report.h)
  *     o  fifo: the output of one command; a new one for each, so that background children keep theirs
  *     i  fifo: the input of one command that has one
- *     d  the driver of a command, t its text, x what `export -p` printed behind it
+ *     d, D  the driver of a command, of every second one: sh may read on in the one before while the next is
+ *        written; t the command's text, x what `export -p` printed behind it
  *     n  what a new shell begins with, e the exports that it takes over, v variables and directory to set,
  *     r  brings back the status of the command before, q/ where a shell with a broken driver shows its status
  *
@@ -28,7 +29,7 @@ struct init_session_files {
 	int dir;                          /* -1: there is none */
 	int command;                      /* c, opened for both, so that it never ends */
 	int status;                       /* s, likewise */
-	int driver;                       /* d */
+	int driver[2];                    /* d, D */
 	int text;                         /* t */
 	int exports;                      /* x */
 	int output;                       /* the reading end of the next command's o; -1: not made yet */

@@ -2,6 +2,7 @@
 /* Reports of a session's shell. */
 #include "backends/agent/init/session_report.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -98,13 +99,13 @@ static bool report_end(const char *line, const char *end, struct init_report *r)
 }
 
 /* The line "e WORD" that ends the report in @in: where it begins and where it ends. */
-static bool report_find_end(const struct init_report_in *in, const char *word, size_t len, const char **begin,
+static bool report_find_end(const struct init_report_in *in, const char *word, const char **begin,
 			    const char **end)
 {
 	char mark[32];
-	int n = snprintf(mark, sizeof(mark), "\ne %.*s\n", (int)len, word);
+	int n = snprintf(mark, sizeof(mark), "\ne %s\n", word);
 
-	*begin = n > 0 && (size_t)n < sizeof(mark) ? memmem(in->data, in->len, mark, (size_t)n) : NULL;
+	*begin = memmem(in->data, in->len, mark, (size_t)n);
 	if (*begin == NULL)
 		return false;
 	*end = *begin + n;
@@ -112,13 +113,14 @@ static bool report_find_end(const struct init_report_in *in, const char *word, s
 }
 
 /* One report from the front: how many bytes of it, 0 when it is not complete; r->kind 0 when it is none. */
-static size_t report_take(const struct init_report_in *in, struct init_report *r)
+static size_t report_take(const struct init_report_in *in, uint64_t seq, struct init_report *r)
 {
 	const char *line = in->data;
 	const char *newline = memchr(line, '\n', in->len);
-	const char *begin, *end, *word = "x";
-	size_t len = 1;
+	const char *end, *begin;
+	char word[24];
 	bool ok = false;
+	int n;
 
 	*r = (struct init_report){0};
 	if (newline == NULL)
@@ -126,29 +128,30 @@ static size_t report_take(const struct init_report_in *in, struct init_report *r
 	end = newline + 1;
 	if (newline - line > 2 && line[1] == ' ')
 		r->kind = line[0];
-	if (r->kind == 'd' || r->kind == 'x') {
-		if (r->kind == 'd') {
-			word = line + 2;
-			len = strcspn(word, " \n");
-		}
-		if (len > 0 && len <= 20) {
-			if (!report_find_end(in, word, len, &begin, &end))
-				return 0;
-			ok = report_end(line, begin, r);
-		}
+	if (r->kind == 'd') {
+		n = snprintf(word, sizeof(word), "%" PRIu64, seq);
+		ok = strncmp(line + 2, word, (size_t)n) == 0 && line[2 + n] == ' ';
+	} else if (r->kind == 'x') {
+		(void)snprintf(word, sizeof(word), "x");
+		ok = true;
 	} else if (r->kind != 0) {
 		ok = report_line(line, end, r);
+	}
+	if (ok && (r->kind == 'd' || r->kind == 'x')) {
+		if (!report_find_end(in, word, &begin, &end))
+			return 0;
+		ok = report_end(line, begin, r);
 	}
 	if (!ok)
 		r->kind = 0;
 	return (size_t)(end - line);
 }
 
-bool init_report_next(struct init_report_in *in, struct init_report *ret)
+bool init_report_next(struct init_report_in *in, uint64_t seq, struct init_report *ret)
 {
 	size_t n;
 
-	while ((n = report_take(in, ret)) > 0) {
+	while ((n = report_take(in, seq, ret)) > 0) {
 		report_drop(in, n);
 		if (ret->kind != 0)
 			return true;

@@ -5,8 +5,8 @@
  *     u UID GID               before the shell is there: whose it is
  *     i SEQ                   the input of command SEQ was opened
  *     v SEQ STATUS            variables and directory were set
- *     d SEQ STATUS OPTIONS PWD, e SEQ    command SEQ ended (PWD may have newlines)
- *     x PWD, e x              the shell is ending */
+ *     d SEQ STATUS OPTIONS PWD, e SEQ    command SEQ ended (PWD may have newlines; a ! before OPTIONS: the
+ * shell is of no use any more) x PWD, e x              the shell is ending */
 #ifndef CUBEFS_BACKENDS_AGENT_INIT_SESSION_REPORT_H
 #define CUBEFS_BACKENDS_AGENT_INIT_SESSION_REPORT_H
 
@@ -31,7 +31,8 @@ struct init_report {
 
 /* Where to read the next bytes to; adds them with in->len. Never without room. */
 char *init_report_space(struct init_report_in *in, size_t *ret_space);
-/* The next report; false when none is complete. Lines that are none are passed over. */
-bool init_report_next(struct init_report_in *in, struct init_report *ret);
+/* The next report; false when none is complete. Lines that are none are passed over, and so are ends of other
+ * commands than @seq. */
+bool init_report_next(struct init_report_in *in, uint64_t seq, struct init_report *ret);
 
 #endif

@@ -51,7 +51,7 @@ void init_session_shell_listen(struct init_session *s)
 		if (n <= 0)
 			return;
 		s->in->len += (size_t)n;
-		while (s->status.fn != NULL && init_report_next(s->in, &report))
+		while (s->status.fn != NULL && init_report_next(s->in, s->seq, &report))
 			init_session_reported(s, &report);
 	}
 }

@@ -603,10 +603,10 @@ void rig_expect(struct rig *r, uint64_t id, const char *output, enum cube_end ho
 	rig_wait_end(r, id);
 	text = rig_output(r, id, NULL);
 	if (job->end.how != how || job->end.code != code || (output != NULL && strcmp(text, output) != 0))
-		fail_msg("job %llu ended %s %d, not %s %d; it printed \"%s\", not \"%s\"; %s",
-			 (unsigned long long)id, cube_end_name(job->end.how), job->end.code,
-			 cube_end_name(how), code, text, output != NULL ? output : "(anything)",
-			 job->err.text);
+		fail_msg("%s: job %llu ended %s %d, not %s %d; it printed \"%s\", not \"%s\"; %s",
+			 r->shell != NULL ? r->shell : "-", (unsigned long long)id,
+			 cube_end_name(job->end.how), job->end.code, cube_end_name(how), code, text,
+			 output != NULL ? output : "(anything)", job->err.text);
 	assert_int_equal(job->end.total, job->total);
 	assert_int_equal(job->ends, 1);
 	free(text);

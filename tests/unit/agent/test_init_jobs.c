@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cube-init: jobs that are processes of their own: text and words, environment, directory, user, what a process
- * is born with. */
+/* cube-init: jobs that are processes of their own: text and words, environment, directory, user, what a
+ * process is born with. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -82,7 +82,8 @@ static void test_long_text(void **state)
 
 	(void)state;
 	/* What is put before the text does not move its lines. */
-	rig_expect(r, rig_do(r, &(struct rig_run){.text = "echo $LINENO\necho $LINENO"}), "1\n2\n", CUBE_END_EXIT, 0);
+	rig_expect(r, rig_do(r, &(struct rig_run){.text = "echo $LINENO\necho $LINENO"}), "1\n2\n",
+		   CUBE_END_EXIT, 0);
 	long_text(r);
 	rig_free(r);
 }
@@ -97,7 +98,8 @@ static void test_too_long(void **state)
 	assert_non_null(text);
 	memset(text, '\n', len);
 	assert_int_equal(rig_refused(r, &(struct rig_run){.text = text, .text_len = len}), -EMSGSIZE);
-	assert_int_equal(rig_refused(r, &(struct rig_run){.text = "true", .env = text, .env_len = len}), -EMSGSIZE);
+	assert_int_equal(rig_refused(r, &(struct rig_run){.text = "true", .env = text, .env_len = len}),
+			 -EMSGSIZE);
 	rig_expect(r, rig_do(r, &(struct rig_run){.text = text, .text_len = len - 1}), "", CUBE_END_EXIT, 0);
 	free(text);
 	rig_free(r);
@@ -112,7 +114,8 @@ static void argv(struct rig *r)
 {
 	uint64_t id;
 
-	rig_expect(r, words(r, RIG_LITERAL("printf\0[%s]\0a b\0\0$HOME;'\"\0*")), "[a b][][$HOME;'\"][*]", CUBE_END_EXIT, 0);
+	rig_expect(r, words(r, RIG_LITERAL("printf\0[%s]\0a b\0\0$HOME;'\"\0*")), "[a b][][$HOME;'\"][*]",
+		   CUBE_END_EXIT, 0);
 	rig_expect(r, words(r, RIG_LITERAL("/bin/sh\0-c\0exit 7\0")), "", CUBE_END_EXIT, 7);
 	id = words(r, RIG_LITERAL("nosuchprogram"));
 	rig_expect(r, id, "", CUBE_END_EXIT, 127);
@@ -170,13 +173,18 @@ static void test_env(void **state)
 	size_t len;
 
 	(void)state;
-	id = rig_do(r, &(struct rig_run){
-			       .text = "/usr/bin/env\0-0", .text_len = 15, .argv = true, .env = env, .env_len = sizeof(env), .cwd = "/usr"});
+	id = rig_do(r, &(struct rig_run){.text = "/usr/bin/env\0-0",
+					 .text_len = 15,
+					 .argv = true,
+					 .env = env,
+					 .env_len = sizeof(env),
+					 .cwd = "/usr"});
 	out = rig_output(r, id, &len);
 	assert_int_equal(len, sizeof(expected));
 	assert_memory_equal(out, expected, len);
 	free(out);
-	id = rig_do(r, &(struct rig_run){.text = "/usr/bin/env", .argv = true, .env = "PWD=/x", .env_len = 6});
+	id = rig_do(r,
+		    &(struct rig_run){.text = "/usr/bin/env", .argv = true, .env = "PWD=/x", .env_len = 6});
 	rig_expect(r, id, "PWD=/x\n", CUBE_END_EXIT, 0);
 	rig_free(r);
 }
@@ -187,7 +195,8 @@ static void test_cwd(void **state)
 	uint64_t id;
 
 	(void)state;
-	rig_expect(r, rig_do(r, &(struct rig_run){.text = "pwd", .cwd = "/usr/bin"}), "/usr/bin\n", CUBE_END_EXIT, 0);
+	rig_expect(r, rig_do(r, &(struct rig_run){.text = "pwd", .cwd = "/usr/bin"}), "/usr/bin\n",
+		   CUBE_END_EXIT, 0);
 	id = rig_do(r, &(struct rig_run){.text = "pwd", .cwd = "/no/such/place"});
 	rig_expect(r, id, "", CUBE_END_EXIT, 126);
 	assert_int_equal(rig_job(r, id)->err.code, -ENOENT);
@@ -199,10 +208,13 @@ static void test_cwd(void **state)
 /* No signal is blocked or ignored, the process leads a session, its parent is no shell of ours. */
 static void birth(struct rig *r)
 {
-	uint64_t id = rig_do(r, &(struct rig_run){.text = "sed -n '/^Sig[BI]/p' /proc/self/status | tr -d '0\\t\\n'"});
+	uint64_t id = rig_do(
+		r, &(struct rig_run){.text = "sed -n '/^Sig[BI]/p' /proc/self/status | tr -d '0\\t\\n'"});
 
 	rig_expect(r, id, "SigBlk:SigIgn:", CUBE_END_EXIT, 0);
-	id = rig_do(r, &(struct rig_run){.text = "set -- $(cut -d' ' -f1,5,6 /proc/$$/stat); echo $(($1-$2)) $(($1-$3))"});
+	id = rig_do(r,
+		    &(struct rig_run){
+			    .text = "set -- $(cut -d' ' -f1,5,6 /proc/$$/stat); echo $(($1-$2)) $(($1-$3))"});
 	rig_expect(r, id, "0 0\n", CUBE_END_EXIT, 0);
 	id = rig_do(r, &(struct rig_run){.text = "ls /proc/self/fd | tr '\\n' ' '", .argv = false});
 	rig_expect(r, id, "0 1 2 3 ", CUBE_END_EXIT, 0);
@@ -216,7 +228,10 @@ static void test_birth(void **state)
 
 static uint64_t as(struct rig *r, const char *user)
 {
-	return rig_do(r, &(struct rig_run){.text = "/usr/bin/id\0-u", .text_len = 14, .argv = true, .user = user, .cwd = "/"});
+	return rig_do(
+		r,
+		&(struct rig_run){
+			.text = "/usr/bin/id\0-u", .text_len = 14, .argv = true, .user = user, .cwd = "/"});
 }
 
 static void test_users(void **state)
@@ -232,7 +247,9 @@ static void test_users(void **state)
 	rig_expect(r, as(r, "nobody"), "65534\n", CUBE_END_EXIT, 0);
 	rig_expect(r, as(r, "65534"), "65534\n", CUBE_END_EXIT, 0);
 	rig_expect(r, as(r, "4711:12"), "4711\n", CUBE_END_EXIT, 0);
-	id = rig_do(r, &(struct rig_run){.text = "id -g; id -G; echo x > /etc/x.cubefs", .user = "4711:12", .cwd = "/"});
+	id = rig_do(r, &(struct rig_run){.text = "id -g; id -G; echo x > /etc/x.cubefs",
+					 .user = "4711:12",
+					 .cwd = "/"});
 	assert_true(rig_has(r, id, "12\n12\n"));
 	assert_true(rig_job(r, id)->end.code != 0);
 	id = rig_do(r, &(struct rig_run){.text = "id -G", .user = "4711", .cwd = "/"});
@@ -243,17 +260,21 @@ static void test_users(void **state)
 	rig_expect(r, as(r, "nobody:no-such-group"), "", CUBE_END_EXIT, 126);
 	rig_expect(r, as(r, ":5"), "", CUBE_END_EXIT, 126);
 	rig_expect(r, as(r, "99999999999"), "", CUBE_END_EXIT, 126);
-	rig_expect(r, rig_do(r, &(struct rig_run){.text = "cat <<E\n$(id -u)\nE\n", .user = "nobody", .cwd = "/"}), "65534\n",
-		   CUBE_END_EXIT, 0);
+	rig_expect(
+		r,
+		rig_do(r, &(struct rig_run){.text = "cat <<E\n$(id -u)\nE\n", .user = "nobody", .cwd = "/"}),
+		"65534\n", CUBE_END_EXIT, 0);
 	rig_free(r);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_script),   cmocka_unit_test(test_long_text), cmocka_unit_test(test_too_long),
-		cmocka_unit_test(test_argv),     cmocka_unit_test(test_argv_path), cmocka_unit_test(test_env),
-		cmocka_unit_test(test_cwd),      cmocka_unit_test(test_birth),     cmocka_unit_test(test_users),
+		cmocka_unit_test(test_script),    cmocka_unit_test(test_long_text),
+		cmocka_unit_test(test_too_long),  cmocka_unit_test(test_argv),
+		cmocka_unit_test(test_argv_path), cmocka_unit_test(test_env),
+		cmocka_unit_test(test_cwd),       cmocka_unit_test(test_birth),
+		cmocka_unit_test(test_users),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

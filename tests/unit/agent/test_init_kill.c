@@ -16,10 +16,10 @@
 #include "tests/unit/agent/rig.h"
 
 /* A child, a child of its own session, and one that was forked twice: all write their numbers and sleep. */
-#define FAMILY                                                                                                       \
-	"(echo $$ >main; exec 2>/dev/null; sh -c 'echo $$ >child; exec sleep 300' & "                                \
-	"setsid sh -c 'echo $$ >leader; exec sleep 300' & "                                                          \
-	"setsid sh -c 'setsid sh -c \"echo \\$\\$ >twice; exec sleep 300\" & exit' & "                               \
+#define FAMILY                                                                                               \
+	"(echo $$ >main; exec 2>/dev/null; sh -c 'echo $$ >child; exec sleep 300' & "                        \
+	"setsid sh -c 'echo $$ >leader; exec sleep 300' & "                                                  \
+	"setsid sh -c 'setsid sh -c \"echo \\$\\$ >twice; exec sleep 300\" & exit' & "                       \
 	"sh -c 'trap \"\" TERM INT HUP; echo $$ >deaf; while :; do sleep 0.05; done' & ); "
 
 static const char *const family[] = {"child", "leader", "twice", "deaf"};
@@ -48,8 +48,9 @@ static void family_forget(struct rig *r)
 
 static uint64_t family_start(struct rig *r, uint64_t session, uint32_t timeout_s)
 {
-	uint64_t id = rig_start(r, &(struct rig_run){
-					   .text = FAMILY "echo ready; sleep 300; echo never", .session = session, .timeout_s = timeout_s});
+	uint64_t id = rig_start(r, &(struct rig_run){.text = FAMILY "echo ready; sleep 300; echo never",
+						     .session = session,
+						     .timeout_s = timeout_s});
 
 	rig_wait_total(r, id, 6);
 	family_born(r);
@@ -112,7 +113,8 @@ static void interrupt_of_it(struct rig *r)
 	assert_true(seconds() - began >= 3.9);
 	family_dead(r, true);
 	began = seconds();
-	id = rig_start(r, &(struct rig_run){.text = "cd /usr; export K=v; echo ready; sleep 300; echo never", .session = 1});
+	id = rig_start(r, &(struct rig_run){.text = "cd /usr; export K=v; echo ready; sleep 300; echo never",
+					    .session = 1});
 	rig_wait_total(r, id, 6);
 	cube_link_interrupt(r->link, id);
 	rig_expect(r, id, "ready\n", CUBE_END_KILLED, 130);
@@ -161,7 +163,9 @@ static void left_alone(struct rig *r)
 	uint64_t id;
 	int left;
 
-	rig_expect(r, rig_say(r, "sh -c 'echo $$ >left; exec sleep 300' >/dev/null 2>&1 & (setsid sh -c 'echo $$ >left2; "
+	rig_expect(r,
+		   rig_say(r, "sh -c 'echo $$ >left; exec sleep 300' >/dev/null 2>&1 & (setsid sh -c 'echo "
+			      "$$ >left2; "
 			      "sleep 300; exit' >/dev/null 2>&1 &)"),
 		   "", CUBE_END_EXIT, 0);
 	left = rig_wait_number(r, "left");
@@ -190,8 +194,9 @@ static void test_left_alone(void **state)
 /* Other signals reach the processes and end nothing by themselves; a stopped one is reached as well. */
 static void other_signals(struct rig *r)
 {
-	uint64_t id = rig_start(r, &(struct rig_run){
-					   .text = "trap 'echo usr' USR1; echo ready; i=0; while [ $i -lt 200 ]; do sleep 0.02; i=$((i+1)); done"});
+	uint64_t id =
+		rig_start(r, &(struct rig_run){.text = "trap 'echo usr' USR1; echo ready; i=0; while [ $i "
+						       "-lt 200 ]; do sleep 0.02; i=$((i+1)); done"});
 
 	rig_wait_total(r, id, 6);
 	cube_link_kill(r->link, id, SIGUSR1);
@@ -205,7 +210,11 @@ static void other_signals(struct rig *r)
 	cube_link_kill(r->link, id, SIGUSR2);
 	rig_expect(r, id, "ready\n", CUBE_END_KILLED, 128 + SIGUSR2);
 	/* In a session USR1 is for the program, not for the shell. */
-	id = rig_start(r, &(struct rig_run){.text = "x=1; sh -c 'trap \"echo got; exit 3\" USR1; echo ready; sleep 300 & wait'", .session = 1});
+	id = rig_start(
+		r,
+		&(struct rig_run){
+			.text = "x=1; sh -c 'trap \"echo got; exit 3\" USR1; echo ready; sleep 300 & wait'",
+			.session = 1});
 	rig_wait_total(r, id, 6);
 	cube_link_kill(r->link, id, SIGUSR1);
 	rig_expect(r, id, "ready\ngot\n", CUBE_END_EXIT, 3);
@@ -224,8 +233,9 @@ static void spawning(struct rig *r)
 	uint64_t id;
 
 	for (uint64_t session = 0; session < 2; session++) {
-		id = rig_start(r, &(struct rig_run){
-					  .text = "echo ready; for i in 1 2 3; do sh -c 'while :; do (setsid sleep 0.01 &) ; done' & done; wait", .session = session});
+		id = rig_start(r, &(struct rig_run){.text = "echo ready; for i in 1 2 3; do sh -c 'while :; "
+							    "do (setsid sleep 0.01 &) ; done' & done; wait",
+						    .session = session});
 		rig_wait_total(r, id, 6);
 		(void)usleep(100000);
 		cube_link_kill(r->link, id, SIGKILL);
@@ -258,7 +268,8 @@ static void test_paused(void **state)
 	rig_free(r);
 }
 
-/* Everything at once; and standing still without a freezer, from which who was stopped before is not woken. */
+/* Everything at once; and standing still without a freezer, from which who was stopped before is not woken.
+ */
 static void everyone(struct rig *r)
 {
 	uint64_t a = rig_start(r, &(struct rig_run){.text = "while :; do echo x; sleep 0.01; done"});
@@ -291,9 +302,11 @@ static void test_everyone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kill),          cmocka_unit_test(test_timeout),    cmocka_unit_test(test_interrupt),
-		cmocka_unit_test(test_never_goes_on), cmocka_unit_test(test_left_alone), cmocka_unit_test(test_other_signals),
-		cmocka_unit_test(test_spawning),      cmocka_unit_test(test_paused),     cmocka_unit_test(test_everyone),
+		cmocka_unit_test(test_kill),       cmocka_unit_test(test_timeout),
+		cmocka_unit_test(test_interrupt),  cmocka_unit_test(test_never_goes_on),
+		cmocka_unit_test(test_left_alone), cmocka_unit_test(test_other_signals),
+		cmocka_unit_test(test_spawning),   cmocka_unit_test(test_paused),
+		cmocka_unit_test(test_everyone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

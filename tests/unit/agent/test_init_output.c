@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cube-init: output and input: every byte, in order, however fast or slow; terminals; what outlives its command. */
+/* cube-init: output and input: every byte, in order, however fast or slow; terminals; what outlives its
+ * command. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -27,7 +28,8 @@ static void fast_exits(struct rig *r)
 
 		(void)snprintf(text, sizeof(text), "printf '%d.'; exit %d", i, i);
 		(void)snprintf(expected, sizeof(expected), "%d.", i);
-		rig_expect(r, rig_do(r, &(struct rig_run){.text = text, .session = i % 2}), expected, CUBE_END_EXIT, i);
+		rig_expect(r, rig_do(r, &(struct rig_run){.text = text, .session = i % 2}), expected,
+			   CUBE_END_EXIT, i);
 	}
 }
 
@@ -88,9 +90,10 @@ static char *view(struct rig *r, uint64_t id, enum cube_stream stream)
 
 static void separate(struct rig *r)
 {
-	uint64_t id = rig_do(r, &(struct rig_run){
-					.text = "for i in 1 2 3; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done",
-					.separate = true});
+	uint64_t id = rig_do(
+		r, &(struct rig_run){
+			   .text = "for i in 1 2 3; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done",
+			   .separate = true});
 	char *both = view(r, id, CUBE_STREAM_OUTPUT), *out = view(r, id, CUBE_STREAM_STDOUT),
 	     *err = view(r, id, CUBE_STREAM_STDERR);
 
@@ -118,7 +121,8 @@ static void test_separate(void **state)
 /* The command ends when its main process does; what a child prints later is added. */
 static void late(struct rig *r, uint64_t session)
 {
-	uint64_t id = rig_do(r, &(struct rig_run){.text = "(sleep 0.3; echo late) & echo first", .session = session});
+	uint64_t id = rig_do(
+		r, &(struct rig_run){.text = "(sleep 0.3; echo late) & echo first", .session = session});
 
 	rig_expect(r, id, NULL, CUBE_END_EXIT, 0);
 	assert_int_equal(rig_job(r, id)->end.total, 6);
@@ -237,7 +241,8 @@ static void test_no_reader(void **state)
 {
 	struct rig *r = rig_new(NULL, false, false);
 	char data[4096] = "line\n";
-	uint64_t id = rig_start(r, &(struct rig_run){.text = "head -c 5; exec <&-; sleep 0.1; echo done", .input = true});
+	uint64_t id = rig_start(
+		r, &(struct rig_run){.text = "head -c 5; exec <&-; sleep 0.1; echo done", .input = true});
 
 	(void)state;
 	for (int i = 0; i < 200; i++)
@@ -248,14 +253,19 @@ static void test_no_reader(void **state)
 
 static void tty(struct rig *r)
 {
-	struct rig_run run = {.text = "tty >/dev/null && stty size; trap 'stty size; exit 4' WINCH; echo ready; while :; do sleep 0.05; done",
-			      .tty = true, .rows = 24, .cols = 80};
+	struct rig_run run = {.text = "tty >/dev/null && stty size; trap 'stty size; exit 4' WINCH; echo "
+				      "ready; while :; do sleep 0.05; done",
+			      .tty = true,
+			      .rows = 24,
+			      .cols = 80};
 	uint64_t id = rig_start(r, &run);
 
 	rig_wait_total(r, id, strlen("24 80\r\nready\r\n"));
 	cube_link_winsize(r->link, id, 50, 132);
 	rig_expect(r, id, "24 80\r\nready\r\n50 132\r\n", CUBE_END_EXIT, 4);
-	run = (struct rig_run){.text = "stty -echo; echo ready; read x; echo got $x; cat; echo end", .tty = true, .input = true};
+	run = (struct rig_run){.text = "stty -echo; echo ready; read x; echo got $x; cat; echo end",
+			       .tty = true,
+			       .input = true};
 	id = rig_start(r, &run);
 	rig_wait_total(r, id, 7);
 	feed(r, id, "hello\nmore\n", 11);
@@ -285,7 +295,9 @@ static void test_tty(void **state)
 static void test_limit(void **state)
 {
 	struct rig *r = rig_new(NULL, false, false);
-	uint64_t id = rig_do(r, &(struct rig_run){.text = "head -c 64000000 /dev/zero | tr '\\0' x; printf end", .limit = 4u << 20});
+	uint64_t id =
+		rig_do(r, &(struct rig_run){.text = "head -c 64000000 /dev/zero | tr '\\0' x; printf end",
+					    .limit = 4u << 20});
 	struct stat st;
 	char text[4];
 
@@ -315,7 +327,8 @@ static void test_full(void **state)
 	assert_int_equal(mount("none", path, "tmpfs", 0, "size=64k"), 0);
 	(void)snprintf(file, sizeof(file), "%s/spool", path);
 	fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	id = rig_do(r, &(struct rig_run){.text = "head -c 1000000 /dev/zero; echo survived >&2; exit 6", .out_fd = fd});
+	id = rig_do(r, &(struct rig_run){.text = "head -c 1000000 /dev/zero; echo survived >&2; exit 6",
+					 .out_fd = fd});
 	assert_int_equal(rig_job(r, id)->end.how, CUBE_END_EXIT);
 	assert_int_equal(rig_job(r, id)->end.code, 6);
 	assert_int_equal(rig_job(r, id)->end.total + rig_job(r, id)->end.lost, 1000009);
@@ -347,10 +360,12 @@ static void test_append(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fast_exits), cmocka_unit_test(test_big),    cmocka_unit_test(test_separate),
-		cmocka_unit_test(test_late),       cmocka_unit_test(test_input),  cmocka_unit_test(test_window),
-		cmocka_unit_test(test_no_reader),  cmocka_unit_test(test_tty),    cmocka_unit_test(test_limit),
-		cmocka_unit_test(test_full),       cmocka_unit_test(test_append),
+		cmocka_unit_test(test_fast_exits), cmocka_unit_test(test_big),
+		cmocka_unit_test(test_separate),   cmocka_unit_test(test_late),
+		cmocka_unit_test(test_input),      cmocka_unit_test(test_window),
+		cmocka_unit_test(test_no_reader),  cmocka_unit_test(test_tty),
+		cmocka_unit_test(test_limit),      cmocka_unit_test(test_full),
+		cmocka_unit_test(test_append),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
