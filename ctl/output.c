@@ -206,11 +206,25 @@ void cube_output_ahead(struct cube_cube *c)
 void cube_output_prepare(struct cube_cube *c)
 {
 	struct cube_own *own = cube_own(c);
-	int code = cube_output_dir(c);
+	struct cube_output *o = NULL;
+	uint32_t slot = CUBE_NO_SLOT;
+	int code = mkdirat(c->dir_fd, "jobs", 0700) < 0 && errno != EEXIST ? -errno : 0;
 
-	/* Nobody starts a job before the creation is finished, so that this needs no lock. */
-	if (code == 0 && own->spare == NULL)
-		own->spare = output_make(c, own->next_slot++, O_CREAT, &code);
+	cube_domain_enter(c->domain);
+	if (code == 0 && own->spare == NULL && !own->spare_busy) {
+		slot = own->next_slot++;
+		own->spare_busy = true;
+	}
+	cube_domain_leave(c->domain);
+	if (slot == CUBE_NO_SLOT)
+		return;
+	o = output_make(c, slot, O_CREAT, &code);
+	cube_domain_enter(c->domain);
+	own->spare_busy = false;
+	if (own->spare == NULL)
+		own->spare = cube_steal(o);
+	cube_output_unref(o);
+	cube_domain_leave(c->domain);
 }
 
 /* ---- Giving up ---- */
