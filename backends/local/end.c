@@ -62,6 +62,7 @@ int cube_local_cube_end(struct cube_local *b, struct local_cube *c, struct cube_
 	rc = cube_local_group_remove(&b->cgroups, c->id, err);
 	c->group = no_group;
 	c->rec.init = c->rec.net_helper = (struct cube_local_proc){0};
+	c->rec.still = false;
 	return rc;
 }
 

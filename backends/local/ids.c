@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -276,20 +277,47 @@ int cube_local_ids_enter(struct cube_err *err)
 	return rc;
 }
 
+static ino_t ids_inode(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
+/* From @fd, the user namespace of a sandbox, up to the one right below our own (there may be one between,
+ * enclose.h). Takes @fd over. */
+static int ids_climb(int fd)
+{
+	cube_auto_fd here = fd, own = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
+
+	for (;;) {
+		cube_auto_fd above = ioctl(here, NS_GET_PARENT);
+
+		if (above < 0)
+			return -errno;
+		if (ids_inode(above) == ids_inode(own))
+			return cube_steal_fd(&here);
+		close(here);
+		here = cube_steal_fd(&above);
+	}
+}
+
 int cube_local_ids_join(pid_t init, struct cube_err *err)
 {
-	cube_auto_fd inner = -1, ours = -1;
+	cube_auto_fd ours = -1;
 	char path[64];
+	int fd;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)init);
-	inner = open(path, O_RDONLY | O_CLOEXEC);
-	if (inner < 0)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return errno == ENOENT ? -ESRCH
 				       : cube_fail_errno(err, "cannot open the user namespace of process %d",
 							 (int)init);
-	ours = ioctl(inner, NS_GET_PARENT);
+	ours = ids_climb(fd);
 	if (ours < 0)
-		return cube_fail_errno(err, "cannot find the user namespace around process %d", (int)init);
+		return cube_fail(err, ours, "cannot find the user namespace around process %d: %s", (int)init,
+				 cube_errno_text(ours));
 	if (setns(ours, CLONE_NEWUSER) < 0)
 		return cube_fail_errno(err, "cannot enter the user namespace of the running sandboxes");
 	if (unshare(CLONE_NEWNS) < 0)

@@ -29,8 +29,8 @@ int cube_local_ids_userns(const struct cube_local_ids *ids, int *ret_fd, struct 
  * and newuidmap works, else alone. */
 int cube_local_ids_enter(struct cube_err *err);
 
-/* The same, into the user namespace in which the sandbox of process @init was made; a mount namespace of
- * its own all the same. -ESRCH when that process is gone. */
+/* The same, into the user namespace below ours in which the sandbox of process @init was made; a mount
+ * namespace of its own all the same. -ESRCH when that process is gone. */
 int cube_local_ids_join(pid_t init, struct cube_err *err);
 
 /* First range of @name or @id in a file like /etc/subuid. */

@@ -16,6 +16,7 @@
 #include "backends/base/spawn.h"
 #include "backends/local/adopt.h"
 #include "backends/local/bundle.h"
+#include "backends/local/enclose.h"
 #include "backends/local/listener.h"
 #include "backends/local/mnt.h"
 
@@ -52,6 +53,7 @@ struct launch {
 		char path[64];
 	} mounts[LAUNCH_MOUNTS];
 	struct cube_local_bundle bundle;
+	struct cube_local_enclose enclose;  /* nproc 0: the limit is the group's */
 	char binds[CUBE_MASK_SHOWN][2][32]; /* names inside, names on the stage */
 };
 
@@ -94,7 +96,9 @@ static int launch_setup(void *ctx)
 		rc = -errno;
 	if (rc == 0)
 		rc = setup_hide_unified(l);
-	return rc == 0 ? setup_mounts(l) : rc;
+	if (rc == 0)
+		rc = setup_mounts(l);
+	return rc == 0 && l->enclose.nproc ? cube_local_enclose_enter(&l->enclose) : rc;
 }
 
 /* ---- preparation ---- */
@@ -345,6 +349,8 @@ int cube_local_launch(struct cube_local *b, struct local_cube *c, struct cube_ca
 	char paths[3][48], agent[80];
 	int rc;
 
+	if (!cube_local_cgroups_has(&b->cgroups, CUBE_CTL_PIDS))
+		cube_local_enclose_init(&l.enclose, &b->host->ids, b->host->trusted, c->rec.limits.pids);
 	c->rec.stage = CUBE_STAGE_STARTING;
 	(void)cube_local_boot_id(c->rec.boot);
 	(void)unlinkat(c->dir, "pid", 0);
@@ -361,6 +367,7 @@ int cube_local_launch(struct cube_local *b, struct local_cube *c, struct cube_ca
 		(void)snprintf(agent, sizeof(agent), "%s/" CUBE_LOCAL_AGENT, paths[2]);
 		l.bundle.hostname = c->rec.hostname;
 		l.bundle.ids = &b->host->ids;
+		l.bundle.nproc = l.enclose.nproc;
 		l.bundle.cgroup_fd = l.groups >= 0;
 		l.bundle.root = paths[0];
 		l.bundle.agent = agent;

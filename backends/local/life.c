@@ -7,6 +7,7 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/local/seed.h"
+#include "backends/local/standstill.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -207,9 +208,27 @@ int cube_local_start(struct cube_backend *base, const char *id, struct cube_canc
 	return rc;
 }
 
+/* By the freezer, or where there is none by signals. */
+static int freeze(const struct cube_local *b, struct local_cube *c, bool on, struct cube_cancel *cancel,
+		  struct cube_err *err)
+{
+	int rc = 0;
+
+	if (cube_local_cgroups_has(&b->cgroups, CUBE_CTL_FREEZER))
+		return cube_local_group_freeze(&c->group, on, cancel, err);
+	if (!on)
+		cube_local_standstill_end(c->rec.init.pid, c->dir);
+	else
+		rc = cube_local_standstill(c->rec.init.pid, c->dir, cancel, err);
+	if (rc < 0)
+		return rc;
+	c->rec.still = on;
+	return cube_local_cube_save(c, err);
+}
+
 /* TERM to process 1, which passes it on to all others and ends when they have; frozen ones first go on. */
-static int stop_gently(struct local_cube *c, uint32_t grace_s, struct cube_cancel *cancel,
-		       struct cube_err *err)
+static int stop_gently(const struct cube_local *b, struct local_cube *c, uint32_t grace_s,
+		       struct cube_cancel *cancel, struct cube_err *err)
 {
 	cube_auto_fd fd = pidfd_open(c->rec.init.pid, 0);
 	struct pollfd wait[] = {{.fd = fd, .events = POLLIN},
@@ -217,7 +236,7 @@ static int stop_gently(struct local_cube *c, uint32_t grace_s, struct cube_cance
 
 	if (fd < 0 || grace_s == 0)
 		return 0;
-	(void)cube_local_group_freeze(&c->group, false, NULL, NULL);
+	(void)freeze(b, c, false, NULL, NULL);
 	(void)pidfd_send_signal(fd, SIGTERM, NULL, 0);
 	if (poll(wait, 2, grace_s < 86400 ? (int)grace_s * 1000 : 86400000) > 0 && wait[0].revents == 0)
 		return cube_fail(err, -EINTR, "interrupted");
@@ -233,7 +252,7 @@ int cube_local_stop(struct cube_backend *base, const char *id, uint32_t grace_s,
 
 	if (rc < 0 || c->rec.stage == CUBE_STAGE_STOPPED)
 		return rc;
-	rc = stop_gently(c, grace_s, cancel, err);
+	rc = stop_gently(b, c, grace_s, cancel, err);
 	if (rc == 0)
 		rc = cube_local_cube_end(b, c, err);
 	if (rc < 0)
@@ -256,7 +275,7 @@ static int set_frozen(struct cube_backend *base, const char *id, bool on, struct
 		return rc;
 	if (!cube_local_cube_runs(c))
 		return cube_fail(err, -EHOSTDOWN, "sandbox %s does not run", id);
-	return cube_local_group_freeze(&c->group, on, cancel, err);
+	return freeze(b, c, on, cancel, err);
 }
 
 int cube_local_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err)
@@ -278,6 +297,11 @@ int cube_local_limit(struct cube_backend *base, const char *id, const struct cub
 	struct local_cube *c;
 	int rc = get_sound(b, id, &c, err);
 
+	if (rc == 0 && cube_local_cube_runs(c) && limits->pids &&
+	    !cube_local_cgroups_has(&b->cgroups, CUBE_CTL_PIDS))
+		rc = cube_fail(err, -EBUSY,
+			       "without a control group the limit on processes can be changed while it is "
+			       "stopped only");
 	if (rc == 0 && cube_local_cube_runs(c))
 		rc = cube_local_group_limit(&b->cgroups, &c->group, limits, err);
 	if (rc < 0)

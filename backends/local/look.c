@@ -26,7 +26,8 @@ static void look_info(const struct local_cube *c, struct cube_info *info)
 	else if (!cube_local_cube_runs(c))
 		(void)snprintf(info->reason, sizeof(info->reason), "%s", c->rec.reason);
 	else
-		info->state = cube_local_group_frozen(&c->group) ? CUBE_IS_PAUSED : CUBE_IS_RUNNING;
+		info->state =
+			c->rec.still || cube_local_group_frozen(&c->group) ? CUBE_IS_PAUSED : CUBE_IS_RUNNING;
 }
 
 int cube_local_inspect(struct cube_backend *base, const char *id, struct cube_info *ret, struct cube_err *err)

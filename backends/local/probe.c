@@ -103,6 +103,7 @@ static void probe_lacks(struct cube_local *b, uint32_t cap, const char *why)
 			(void)snprintf(b->base.missing[i], sizeof(b->base.missing[i]), "%.159s", why);
 }
 
+/* Processes can be limited and stopped without groups (enclose.h, standstill.h). */
 static void probe_groups(struct cube_local *b)
 {
 	static const struct {
@@ -111,9 +112,7 @@ static void probe_groups(struct cube_local *b)
 		const char *name;
 	} needs[] = {
 		{CUBE_CTL_MEMORY, CUBE_CAP_MEMORY, "memory"},
-		{CUBE_CTL_PIDS, CUBE_CAP_PIDS, "pids"},
 		{CUBE_CTL_CPU, CUBE_CAP_CPUS, "cpu"},
-		{CUBE_CTL_FREEZER, CUBE_CAP_PAUSE, "freezer"},
 	};
 	char why[160];
 

@@ -34,6 +34,7 @@ struct cube_local_record {
 	struct cube_limits limits; /* those in force, defaults included */
 	enum cube_net net;
 	uint64_t generation;
+	bool still;    /* paused without a freezer (standstill.h) */
 	char boot[40]; /* of the machine, when the processes were started */
 	struct cube_local_proc init, net_helper;
 };
