@@ -37,13 +37,20 @@ static int setattr_mode(const struct setattr *a)
 	return chmod(cube_fstep_path(a->fd, path), a->mode) < 0 ? -errno : 0;
 }
 
+/* A change of size takes setuid bits away as well, where we are not root: they are given back if they were
+ * asked for. */
 static int setattr_size(const struct setattr *a)
 {
 	char path[CUBE_FD_PATH];
+	int r;
 
 	if (a->h != NULL && (a->h->flags & O_ACCMODE) != O_RDONLY)
-		return ftruncate(a->fd, a->size) < 0 ? -errno : 0;
-	return truncate(cube_fstep_path(a->fd, path), a->size) < 0 ? -errno : 0;
+		r = ftruncate(a->fd, a->size);
+	else
+		r = truncate(cube_fstep_path(a->fd, path), a->size);
+	if (r < 0)
+		return -errno;
+	return (a->set & CUBE_SET_MODE) != 0 ? setattr_mode(a) : 0;
 }
 
 static int setattr_times(const struct setattr *a)

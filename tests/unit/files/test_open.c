@@ -106,6 +106,7 @@ static void test_create(void **state)
 	assert_int_equal(cube_files_open_count(s.tree), 1);
 	assert_int_equal(stage_node(&s, "f"), e.id);
 	cube_files_release(h);
+	assert_int_equal(fchmodat(s.fd, "f", 0600, 0), 0);
 	assert_int_equal(cube_files_open_count(s.tree), 0);
 	assert_int_equal(cube_files_create(s.space, &stage_cred, s.id, "f", O_RDWR | O_EXCL, 0600, &e, &h),
 			 -EEXIST);
