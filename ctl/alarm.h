@@ -12,8 +12,8 @@ struct cube_domain;
 
 /* Embedded in whoever waits; under the domain lock throughout. */
 struct cube_alarm {
-	struct cube_list link; /* alone in its own list while it is off */
-	uint64_t due_ns;       /* cube_clock_mono */
+	struct cube_list link;            /* alone in its own list while it is off */
+	uint64_t due_ns;                  /* cube_clock_mono */
 	void (*fn)(struct cube_alarm *a); /* on the loop's thread, under the lock; the alarm is off again */
 };
 

@@ -84,7 +84,7 @@ static int destroy_find(struct cube_verb_call *call, struct destroy_state *s, st
 
 static int destroy_run(struct cube_verb_call *call, struct cube_err *err)
 {
-	struct destroy_state *s = cube_calloc(1, sizeof(*s) + call->n_words * sizeof(s->cubes[0]));
+	struct destroy_state *s = cube_calloc(1, sizeof(*s) + call->n_words * sizeof(void *));
 	int r;
 
 	if (s == NULL)
