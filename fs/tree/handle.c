@@ -54,6 +54,8 @@ int cube_handle_poll(struct cube_req *r)
 
 /* ---- open ---- */
 
+/* What can only be written may be opened for reading all the same, and is empty: tar and cp -r of a live tree would
+ * else end with an error for each of them. */
 static int handle_may(struct cube_req *r)
 {
 	const struct cube_obj *o = r->n->obj;
@@ -69,7 +71,7 @@ static int handle_may(struct cube_req *r)
 		return -ESTALE;
 	if (how != O_RDONLY && !(e->mode & S_IWUSR))
 		return cube_fail(&r->err, -EACCES, "'%s' is read only", e->name);
-	if (how != O_WRONLY && !(e->mode & S_IRUSR))
+	if (how == O_RDWR && !(e->mode & S_IRUSR))
 		return cube_fail(&r->err, -EACCES, "'%s' can only be written", e->name);
 	if (how != O_RDONLY && e->class->collects && !r->proc.known)
 		return CUBE_PROC;
@@ -140,7 +142,14 @@ int cube_handle_give(struct cube_req *r, const struct cube_buf *text, uint64_t o
 	size_t left = offset < text->len ? text->len - (size_t)offset : 0;
 
 	r->out_len = left < r->size ? left : r->size;
-	r->out = r->out_len > 0 ? text->data + offset : "";
+	r->out = "";
+	if (r->out_len > 0) {
+		/* A copy: who is answered may close the file before the thread that answers is done. */
+		r->own = cube_memdup(text->data + offset, r->out_len);
+		if (r->own == NULL)
+			return -ENOMEM;
+		r->out = r->own;
+	}
 	return (int)r->out_len;
 }
 
