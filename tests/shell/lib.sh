@@ -130,7 +130,7 @@ expect_error() { # ERRNO FILE REGEX COMMAND...: and the last line of FILE (an `e
 	shift 3
 	expect_errno "$name" "$@"
 	last=$(tail -n 1 "$file")
-	[[ $last == *" $name "* ]] || fail "$file says '$last', expected $name"
+	[[ $last == *" $name: "* ]] || fail "$file says '$last', expected $name"
 	[[ $last =~ $regex ]] || fail "$file says '$last', expected to match '$regex'"
 }
 

@@ -14,7 +14,7 @@ documented() { # TITLE
 	text=$(section "$1")
 	while read -r word; do
 		count=$((count + 1))
-		grep -qE "^\.It (Cm|Pa) (.*, ?)?${word//./\\.}([ ,]|$)" <<<"$text" || fail "'$1' in the manual has no $word"
+		grep -qE "^\.It (Cm|Pa) ([^ ]+ , )*${word//./\\.}( |$)" <<<"$text" || fail "'$1' in the manual has no $word"
 	done
 	[ "$count" -gt 0 ] || fail "nothing to look for in '$1'"
 }
