@@ -409,7 +409,7 @@ void cube_job_transcribe(struct cube_job *j);
 /* job_input.c */
 int cube_job_input_file(const struct cube_job *j, char out[32]);
 void cube_job_feed(struct cube_job *j); /* pass on what is on disk, as far as the far side takes it */
-enum cube_stdin cube_job_input_start(struct cube_job *j);
+void cube_job_input_start(struct cube_job *j); /* decides whether it has one */
 void cube_job_input_done(struct cube_job *j);  /* it ended: nothing is read any more */
 void cube_job_input_adopt(struct cube_job *j); /* after a load: its writers are gone */
 

@@ -152,17 +152,14 @@ int cube_job_eof(struct cube_job *j, struct cube_err *err)
 	return 0;
 }
 
-enum cube_stdin cube_job_input_start(struct cube_job *j)
+void cube_job_input_start(struct cube_job *j)
 {
 	struct cube_job_own *own = cube_job_own(j);
-	bool nothing = own->in_size == 0 && j->stdin_writers == 0;
 
 	if (j->in_mode == CUBE_JOB_STDIN_PLAIN && j->stdin_writers == 0)
 		own->in_eof = true;
-	if (j->in_mode != CUBE_JOB_STDIN_PLAIN)
-		nothing = own->in_size == 0 && own->in_eof;
-	own->in_pipe = !nothing;
-	return nothing ? CUBE_STDIN_EMPTY : CUBE_STDIN_PIPE;
+	/* Nobody has written and nobody will: empty from the start. */
+	own->in_pipe = own->in_size > 0 || !own->in_eof;
 }
 
 void cube_job_input_done(struct cube_job *j)

@@ -119,7 +119,7 @@ static int run_send(struct cube_job *j, const char *text, size_t len, struct cub
 	else {
 		s.env = cube_buf_str(env);
 		s.env_len = env->len;
-		s.in = cube_job_input_start(j);
+		s.in = cube_job_own(j)->in_pipe ? CUBE_STDIN_PIPE : CUBE_STDIN_EMPTY;
 		run_fill(j, &s);
 		r = cube_link_start(j->cube->agent, &s, err);
 	}
@@ -178,6 +178,7 @@ void cube_job_start(struct cube_job *j, const char *text, size_t len)
 		j->state = CUBE_JOB_RUNNING;
 		j->started_wall = cube_clock_wall();
 		own->boot = cube_own(j->cube)->boot;
+		cube_job_input_start(j);
 		r = run_journal(j, true, &err);
 	}
 	if (r == 0)

@@ -194,6 +194,62 @@ static void ends_meanwhile(void **state)
 	host_close(&s);
 }
 
+static ssize_t feed(struct stage *s, struct cube_job *j, const char *text)
+{
+	cube_domain_enter(s->d);
+	ssize_t n = cube_job_input(j, text, strlen(text), &s->err);
+	cube_domain_leave(s->d);
+	return n;
+}
+
+static bool takes_input(void *ctx)
+{
+	return cube_job_own(ctx)->reported;
+}
+
+/* An input that stays open does so for the next daemon; one whose writer went with the mount has ended. */
+static void stdin_goes_on(void **state)
+{
+	struct cube_job *stream, *plain;
+	struct stage s;
+
+	(void)state;
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_job_create(c, "stream", &stream, &s.err), 0);
+	assert_int_equal(cube_job_create(c, "plain", &plain, &s.err), 0);
+	cube_job_input_open(plain);
+	cube_domain_leave(s.d);
+	assert_int_equal(stage_job(&s, stream, "stdin stream"), 0);
+	assert_int_equal(feed(&s, plain, "begun\n"), 6);
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_job_submit(stream, false, "cat; echo end", 13, &s.err), 0);
+	assert_int_equal(cube_job_submit(plain, false, "cat; echo end", 13, &s.err), 0);
+	cube_domain_leave(s.d);
+	assert_int_equal(feed(&s, stream, "early\n"), 6);
+	stage_printed(&s, stream, 6);
+	stage_printed(&s, plain, 6);
+	stage_unref(&s, stream);
+	stage_unref(&s, plain);
+	stage_killed(&s);
+	stage_up(&s);
+	c = find(&s, "dev");
+	stream = find_job(&s, c, "stream");
+	plain = find_job(&s, c, "plain");
+	assert_int_equal(stage_end(&s, plain), 0);
+	expect_output(&s, plain, CUBE_STREAM_STDOUT, "begun\nend\n");
+	assert_true(stage_until(&s, takes_input, stream));
+	assert_int_equal(feed(&s, stream, "late\n"), 5);
+	assert_int_equal(stage_job(&s, stream, "eof"), 0);
+	assert_int_equal(stage_end(&s, stream), 0);
+	expect_output(&s, stream, CUBE_STREAM_STDOUT, "early\nlate\nend\n");
+	stage_unref(&s, stream);
+	stage_unref(&s, plain);
+	host_close(&s);
+}
+
 static void states_are_kept(void **state)
 {
 	struct stage s;
@@ -494,6 +550,7 @@ int main(void)
 		cmocka_unit_test(after_a_kill),
 		cmocka_unit_test(what_waited_runs),
 		cmocka_unit_test(ends_meanwhile),
+		cmocka_unit_test(stdin_goes_on),
 		cmocka_unit_test(states_are_kept),
 		cmocka_unit_test(restarted_meanwhile),
 		cmocka_unit_test(gone_meanwhile),
