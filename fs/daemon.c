@@ -20,8 +20,10 @@
 #include "ctl/domain.h"
 #include "fs/fuse/fuse.h"
 
-#define DAEMON_SHUTDOWN_MS 5000    /* for what is under way at backends */
-#define DAEMON_UNMOUNT_S   5       /* for the kernel to let go */
+#define DAEMON_SHUTDOWN_MS 5000 /* for what is under way at backends */
+#define DAEMON_UNMOUNT_MS  300  /* for the kernel to let go */
+#define DAEMON_STOP_TRIES  50   /* to get the FUSE threads out of it */
+#define DAEMON_STOP_MS     100
 #define DAEMON_FILES       1048576 /* descriptors wanted */
 
 struct daemon {
@@ -36,33 +38,47 @@ struct daemon {
 	struct cube_post post; /* FUSE has ended */
 	pthread_t fuse_thread, end_thread;
 	int fuse_code;
-	bool served;   /* fuse_thread was started */
-	bool ending;   /* end_thread was */
-	bool unserved; /* FUSE has ended; before the end began, or joined by it */
-	bool stuck;    /* it has not, though it should */
+	bool ending; /* end_thread was started */
+	bool stuck;  /* FUSE has not ended, though it should */
 };
 
 /* ---- the end ---- */
 
-static struct timespec daemon_deadline(unsigned seconds)
+static bool daemon_joined(struct daemon *d, unsigned ms)
 {
 	struct timespec t;
 
 	(void)clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += seconds;
-	return t;
+	t.tv_nsec += (long)ms * 1000000;
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return pthread_timedjoin_np(d->fuse_thread, NULL, &t) == 0;
+}
+
+/* The kernel lets go when nobody has the mount any more. Where it was in use, or is held in a mount namespace
+ * of others, that may be never: then we leave, and they lose it. */
+static bool daemon_end_fuse(struct daemon *d)
+{
+	if (daemon_joined(d, DAEMON_UNMOUNT_MS))
+		return true;
+	cube_log(CUBE_LOG_INFO, "daemon", "the file system is still held somewhere: it ends there now");
+	cube_fuse_stop(d->fuse);
+	for (unsigned i = 0; i < DAEMON_STOP_TRIES; i++) {
+		(void)pthread_kill(d->fuse_thread, SIGUSR2);
+		if (daemon_joined(d, DAEMON_STOP_MS))
+			return true;
+	}
+	return false;
 }
 
 static void *daemon_end(void *arg)
 {
 	struct daemon *d = arg;
-	struct timespec until;
 
 	cube_tree_shutdown(d->tree);
 	cube_domain_shutdown(d->domain, DAEMON_SHUTDOWN_MS);
 	d->o->unmount(d->o->ctx);
-	until = daemon_deadline(DAEMON_UNMOUNT_S);
-	d->stuck = pthread_timedjoin_np(d->fuse_thread, NULL, &until) != 0;
+	d->stuck = !daemon_end_fuse(d);
 	cube_loop_stop(d->loop);
 	return NULL;
 }
@@ -105,6 +121,19 @@ static void *daemon_serve(void *arg)
 }
 
 /* ---- the start ---- */
+
+static void daemon_nudged(int sig)
+{
+	(void)sig; /* it interrupts a system call, that is all */
+}
+
+static void daemon_catch_nudges(void)
+{
+	struct sigaction sa = {.sa_handler = daemon_nudged};
+
+	(void)sigemptyset(&sa.sa_mask);
+	(void)sigaction(SIGUSR2, &sa, NULL);
+}
 
 /* Every open file of a sandbox is one of ours, and each of them has a directory or two. */
 static void daemon_raise_limits(void)
@@ -183,7 +212,6 @@ static int daemon_start(struct daemon *d, struct cube_err *err)
 	if (r < 0)
 		return r;
 	r = -pthread_create(&d->fuse_thread, NULL, daemon_serve, d);
-	d->served = r == 0;
 	return r < 0 ? cube_fail(err, r, "no thread for FUSE: %s", cube_errno_text(r)) : 0;
 }
 
@@ -207,6 +235,7 @@ int cube_daemon_run(const struct cube_daemon_options *o, struct cube_err *err)
 	int r;
 
 	daemon_raise_limits();
+	daemon_catch_nudges();
 	(void)umask(0); /* the kernel applied the caller's */
 	r = daemon_open(&d, err);
 	if (r == 0)

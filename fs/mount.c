@@ -15,6 +15,7 @@
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 #include "backends/base/spawn.h"
+#include "ctl/cli/mounts.h"
 
 #define MOUNT_HELPER_MS 20000
 #define MOUNT_OPTIONS   "allow_other,default_permissions"
@@ -131,10 +132,22 @@ int cube_mount_drop(const char *path, struct cube_err *err)
 	return mount_away(path, true, err);
 }
 
+bool cube_mount_there(const struct cube_mount *m)
+{
+	return mount_id(m->path) == m->id;
+}
+
+/* A copy of a mount has a number of its own. */
+void cube_mount_let_go(const struct cube_mount *m)
+{
+	if (!cube_mount_there(m) && cube_mounts_has(m->path))
+		(void)umount2(m->path, MNT_DETACH | UMOUNT_NOFOLLOW);
+}
+
 int cube_mount_detach(const struct cube_mount *m, bool *ret_busy, struct cube_err *err)
 {
 	*ret_busy = false;
-	if (mount_id(m->path) != m->id)
+	if (!cube_mount_there(m))
 		return 0; /* somebody did it already */
 	if (mount_away(m->path, false, err) == 0)
 		return 0;

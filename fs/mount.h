@@ -22,6 +22,11 @@ int cube_mount_attach(struct cube_mount *m, bool allow_other, int *ret_fd, struc
 /* Unmounts what attach mounted, lazily where it is in use; not there any more is success. *ret_busy: it was
  * lazily. */
 int cube_mount_detach(const struct cube_mount *m, bool *ret_busy, struct cube_err *err);
+/* Is it there still? Asks nothing of the file system. */
+bool cube_mount_there(const struct cube_mount *m);
+/* In another mount namespace than the one that attach was called in: gives up the copy that came along, which
+ * would keep the file system alive after the true one was unmounted. Where that is not allowed it stays. */
+void cube_mount_let_go(const struct cube_mount *m);
 /* Detaches whatever is mounted on top of @path, lazily. */
 int cube_mount_drop(const char *path, struct cube_err *err);
 

@@ -3,6 +3,7 @@
 #include "fs/supervise.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -119,26 +120,54 @@ static void supervise_note_end(const char *who, int status)
 		cube_log(CUBE_LOG_ERROR, "supervise", "the %s ended with code %d", who, WEXITSTATUS(status));
 }
 
-/* Waits for @child, handing signals on to it, answering requests on @line (-1: none). Its wait status. */
-static int supervise_watch(pid_t child, int signal_fd, int line, void (*asked)(struct cube_start *),
-			   struct cube_start *s)
+static void keeper_unmount(struct cube_start *s)
 {
-	struct pollfd p[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = line, .events = POLLIN}};
+	struct cube_err err = {0};
+	bool busy;
+
+	if (cube_mount_detach(&s->mount, &busy, &err) < 0)
+		cube_log(CUBE_LOG_ERROR, "keeper", "%s", err.text);
+	else if (busy)
+		cube_log(CUBE_LOG_WARNING, "keeper",
+			 "%s was in use and is detached: it ends for who uses it (fuser -vm %s)",
+			 s->mount.path, s->mount.path);
+}
+
+/* What a watching process reacts to besides signals; -1: none of that. */
+struct supervise_eyes {
+	int signal_fd;
+	int line;   /* requests of the worker */
+	int mounts; /* mountinfo: polled, tells of every change */
+};
+
+/* Waits for @child, handing signals on to it. Its wait status. */
+static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struct cube_start *s)
+{
+	struct pollfd p[3] = {{.fd = eyes->signal_fd, .events = POLLIN},
+			      {.fd = eyes->line, .events = POLLIN},
+			      {.fd = eyes->mounts, .events = POLLPRI}};
 	struct signalfd_siginfo info;
 	int status;
 	char what;
 
 	for (;;) {
-		if (poll(p, 2, -1) < 0)
+		if (poll(p, 3, -1) < 0)
 			continue;
-		while (read(signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		while (read(eyes->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 			if (info.ssi_signo != SIGCHLD)
 				(void)kill(child, SIGTERM);
 		}
-		if (p[1].revents != 0 && recv(line, &what, 1, MSG_DONTWAIT) == 1 && what == SUPERVISE_UNMOUNT)
-			asked(s);
+		if (p[1].revents != 0 && recv(eyes->line, &what, 1, MSG_DONTWAIT) == 1 &&
+		    what == SUPERVISE_UNMOUNT)
+			keeper_unmount(s);
 		else if (p[1].revents & (POLLHUP | POLLERR))
 			p[1].fd = -1;
+		/* Unmounted by others; who holds it elsewhere (another namespace, an open file) does not
+		 * matter. */
+		if (p[2].revents != 0 && !cube_mount_there(&s->mount)) {
+			(void)kill(child, SIGTERM);
+			p[2].fd = -1;
+		}
 		if (waitpid(child, &status, WNOHANG) == child)
 			return status;
 	}
@@ -236,6 +265,7 @@ static int supervisor_run(struct process *p)
 	(void)prctl(PR_SET_NAME, "cubefs-super");
 	if (supervisor_prepare(p->start, &err) < 0)
 		return supervise_fail(p->start, &err);
+	cube_mount_let_go(&p->start->mount);
 	signal_fd = supervise_signals();
 	worker = signal_fd < 0 ? -1 : supervise_fork();
 	if (worker == 0) {
@@ -250,7 +280,7 @@ static int supervisor_run(struct process *p)
 	}
 	cube_close_auto(&p->start->ready_fd);
 	cube_close_auto(&p->keeper_fd);
-	status = supervise_watch(worker, signal_fd, -1, NULL, p->start);
+	status = supervise_watch(worker, &(struct supervise_eyes){signal_fd, -1, -1}, p->start);
 	supervise_note_end("worker", status);
 	(void)close(signal_fd);
 	return supervise_code(status);
@@ -258,23 +288,11 @@ static int supervisor_run(struct process *p)
 
 /* ---- keeper ---- */
 
-static void keeper_unmount(struct cube_start *s)
-{
-	struct cube_err err = {0};
-	bool busy;
-
-	if (cube_mount_detach(&s->mount, &busy, &err) < 0)
-		cube_log(CUBE_LOG_ERROR, "keeper", "%s", err.text);
-	else if (busy)
-		cube_log(CUBE_LOG_WARNING, "keeper",
-			 "%s was in use and is detached: it ends for who uses it (fuser -vm %s)",
-			 s->mount.path, s->mount.path);
-}
-
 static int keeper_run(struct process *p, int line[2])
 {
 	struct cube_start *s = p->start;
 	int signal_fd = supervise_signals(), status;
+	struct supervise_eyes eyes = {signal_fd, line[0], -1};
 	struct cube_err err = {0};
 	pid_t supervisor = signal_fd < 0 ? -1 : supervise_fork();
 
@@ -293,7 +311,9 @@ static int keeper_run(struct process *p, int line[2])
 		status = supervise_fail(s, &err);
 	} else {
 		cube_close_auto(&s->ready_fd);
-		status = supervise_watch(supervisor, signal_fd, line[0], keeper_unmount, s);
+		eyes.mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+		status = supervise_watch(supervisor, &eyes, s);
+		cube_close_auto(&eyes.mounts);
 		supervise_note_end("supervisor", status);
 		status = supervise_code(status);
 	}

@@ -29,6 +29,9 @@ struct cube_tree_watcher cube_fuse_watcher(struct cube_fuse *f);
 /* Serves @tree, on threads of its own and the caller's, until the file system is unmounted (0) or the
  * connection breaks. The loop must be running on another thread. */
 int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree);
+/* Makes run return soon though the file system is still mounted: the thread that called it must get a signal
+ * that interrupts system calls, again and again until it has. */
+void cube_fuse_stop(struct cube_fuse *f);
 /* After run returned and the loop ended. */
 void cube_fuse_free(struct cube_fuse *f);
 

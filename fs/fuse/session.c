@@ -118,6 +118,11 @@ int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree)
 	return code;
 }
 
+void cube_fuse_stop(struct cube_fuse *f)
+{
+	fuse_session_exit(f->se);
+}
+
 void cube_fuse_free(struct cube_fuse *f)
 {
 	if (f == NULL)

@@ -15,11 +15,13 @@
  */
 struct ctl_run {
 	struct cube_verb_call call;
+	struct cube_deferred deferred;
 	struct cube_tree *tree;
 	struct cube_obj *obj;       /* referenced: keeps call.object */
 	struct cube_handle *handle; /* NULL: nobody waits */
 	struct cube_req *req;
-	bool starting, ended;
+	bool held; /* being started or cancelled: its end is only noted */
+	bool ended;
 	int code;
 	size_t line_at; /* bytes of the request in front of this line */
 	char what[200]; /* for the `error` files */
@@ -47,10 +49,22 @@ static enum cube_scope ctl_scope(const struct cube_type *type)
 
 /* ---- a verb's life ---- */
 
+static void ctl_run_freed(struct cube_deferred *d)
+{
+	struct ctl_run *u = cube_container_of(d, struct ctl_run, deferred);
+	struct cube_domain *domain = u->tree->domain;
+
+	cube_domain_enter(domain);
+	cube_obj_unref(u->obj);
+	cube_domain_leave(domain);
+	cube_free(u);
+}
+
+/* Soon: whoever calls `done` may look at the call once more. */
 static void ctl_run_free(struct ctl_run *u)
 {
-	cube_obj_unref(u->obj);
-	cube_free(u);
+	u->deferred.fn = ctl_run_freed;
+	cube_domain_defer(u->tree->domain, &u->deferred);
 }
 
 /* Nobody waits for it any more (or nobody ever did). */
@@ -78,7 +92,7 @@ static void ctl_done(struct cube_verb_call *call, int code)
 	u->code = code;
 	if (code < 0 && call->err.code != code)
 		cube_fail(&call->err, code, "%s", cube_errno_text(code));
-	if (u->starting)
+	if (u->held)
 		return;
 	if (u->req != NULL) {
 		cube_req_unpark(u->req);
@@ -121,9 +135,9 @@ static void ctl_start(struct ctl_run *u, struct cube_handle *h)
 
 	if (len > 0 && h->in.data[len - 1] == '\n')
 		len--;
-	u->starting = true;
+	u->held = true;
 	cube_verb_start(&u->call, len > 0 ? h->in.data : "", len);
-	u->starting = false;
+	u->held = false;
 	cube_collect_drop(h);
 }
 
