@@ -159,21 +159,34 @@ static bool host_is_hybrid(void)
 	return statfs("/sys/fs/cgroup/unified", &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
 }
 
+/* Each sandbox is a user namespace. */
+static void host_try_userns(void)
+{
+	cube_auto_fd userns = -1;
+	struct cube_err err = {0};
+
+	if (cube_local_ids_userns(&host.ids, &userns, &err) < 0)
+		(void)snprintf(host.why, sizeof(host.why), "%.199s", err.text);
+}
+
 int cube_local_host_prepare(const char *state_dir, const struct cube_conf_section *conf, struct cube_err *err)
 {
+	struct cube_err why = {0};
 	int rc;
 
 	if (host_ready)
 		return 0;
-	rc = host_enter(state_dir, err);
-	if (rc == 0)
-		rc = host_choose_ids(conf, err);
+	if (host_enter(state_dir, &why) < 0)
+		(void)snprintf(host.why, sizeof(host.why), "%.199s", why.text);
+	rc = host_choose_ids(conf, err);
 	if (rc < 0)
 		return rc;
+	if (!*host.why)
+		host_try_userns();
 	host.hybrid = host_is_hybrid();
 	host.clones = cube_local_mnt_clones_detached();
 	host_take_agent();
-	if (host.trusted)
+	if (host.trusted && !*host.why)
 		host_take_slash();
 	if (host.slash >= 0)
 		cube_local_hidden_start();

@@ -14,6 +14,7 @@
 #include "backends/local/ids.h"
 
 struct cube_local_host {
+	char why[200];   /* why no sandbox can run in this process; "" if they can */
 	bool trusted;    /* root of the machine itself: idmapped mounts, trusted.* marks */
 	bool swap_owner; /* an ordinary user's namespace: its 0 is that user */
 	struct cube_local_ids ids;

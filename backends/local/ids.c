@@ -108,7 +108,9 @@ static pid_t ids_hold(const int pair[2])
 	if (pid != 0)
 		return pid;
 	close(pair[0]);
-	if (unshare(CLONE_NEWUSER) < 0 || write(pair[1], "", 1) != 1)
+	if (unshare(CLONE_NEWUSER) < 0)
+		c = (char)errno;
+	if (write(pair[1], &c, 1) != 1 || c)
 		_exit(1);
 	(void)!read(pair[1], &c, 1);
 	_exit(0);
@@ -142,7 +144,7 @@ int cube_local_ids_userns(const struct cube_local_ids *ids, int *ret_fd, struct 
 	pid = ids_hold(pair);
 	close(pair[1]);
 	if (pid > 0 && read(pair[0], &c, 1) == 1)
-		rc = ids_map_and_open(pid, ids, ret_fd);
+		rc = c ? -c : ids_map_and_open(pid, ids, ret_fd);
 	close(pair[0]);
 	if (pid > 0)
 		(void)waitpid(pid, NULL, 0);

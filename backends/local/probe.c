@@ -86,6 +86,8 @@ static int probe_all(struct cube_local *b, struct cube_err *err)
 {
 	int rc = probe_crun(b, err);
 
+	if (rc == 0 && *b->host->why)
+		rc = cube_fail(err, -EOPNOTSUPP, "%s", b->host->why);
 	if (rc == 0 && b->host->agent < 0)
 		rc = cube_fail(err, -ENOENT, "%s", b->host->agent_why);
 	if (rc == 0)
