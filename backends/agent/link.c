@@ -67,6 +67,9 @@ static int link_frames(struct agent_link *l, struct cube_err *err)
 	const void *body;
 	int r;
 
+	/* A stream may still have the end of what was said to an earlier daemon. */
+	if (!l->pass_fds && !l->greeted && !cube_wire_feed_sync(l->feed))
+		return 0;
 	while ((r = cube_wire_feed_next(l->feed, &head, &body)) > 0) {
 		r = cube_agent_receive(l, &head, body, err);
 		if (r < 0)

@@ -30,7 +30,8 @@ void cube_agent_link_set_oom_probe(struct cube_link *l, bool (*probe)(void *ctx)
 /* Without descriptors passed: where the output of @job, which an earlier link started, goes on: behind its
  * first
  * @total bytes (of which @err_total stderr). The descriptors are borrowed for the call. Until then the agent
- * keeps that output. 0, -EMFILE, -ENOMEM. Any thread, after `started` or `output` of that job. */
+ * keeps that output, and `ended` does not come. 0, -EMFILE, -ENOMEM. Any thread, after `started` or `output`
+ * of that job. */
 int cube_agent_link_adopt(struct cube_link *l, uint64_t job, int out_fd, int order_fd, uint64_t total,
 			  uint64_t err_total);
 

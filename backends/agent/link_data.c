@@ -117,5 +117,7 @@ int cube_agent_receive_data(struct agent_link *l, const struct cube_wire_head *h
 	pthread_mutex_unlock(&l->lock);
 	if (tell && cube_agent_listening(l))
 		l->handler->output(l->ctx, head->id, total, err_total);
+	if (tell)
+		cube_agent_end_held(l, head->id);
 	return 0;
 }

@@ -56,6 +56,7 @@ void cube_agent_job_free(struct agent_link *l, struct agent_job *job)
 		(void)cube_imap_take(l->sessions, job->session);
 	(void)cube_imap_take(l->jobs, job->id);
 	cube_agent_job_close_fds(job);
+	cube_free(job->held);
 	cube_free(job);
 }
 
@@ -64,6 +65,7 @@ static int job_done(void *ctx, uint64_t key, void *value)
 	(void)ctx;
 	(void)key;
 	cube_agent_job_close_fds(value);
+	cube_free(((struct agent_job *)value)->held);
 	cube_free(value);
 	return 0;
 }

@@ -21,7 +21,9 @@ struct agent_job {
 	uint64_t total, err_total; /* of its output, as was last told */
 	int out_fd, order_fd; /* copies of ours; -1: none (not started here, or it has ended and the agent
 				 writes) */
-	int last;             /* stream of the index's latest record, for cube_spool_note; -1: not known */
+	struct cube_wire_ended
+		*held; /* its end, which came before the output that belongs to it; ours; NULL */
+	int last;      /* stream of the index's latest record, for cube_spool_note; -1: not known */
 };
 
 /* Bytes that wait to be sent. */
@@ -85,6 +87,8 @@ int cube_agent_receive(struct agent_link *l, const struct cube_wire_head *head, 
 int cube_agent_receive_data(struct agent_link *l, const struct cube_wire_head *head, const void *body,
 			    struct cube_err *err);
 void cube_agent_data_retry(void *ctx);
+/* On the loop's thread: tells the end that was held back, once all of its output is here. */
+void cube_agent_end_held(struct agent_link *l, uint64_t id);
 
 /* May a handler function be called? */
 bool cube_agent_listening(struct agent_link *l);

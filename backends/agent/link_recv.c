@@ -6,8 +6,10 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
+#include "backends/base/alloc.h"
 #include "backends/base/macros.h"
 
 static int recv_bad(struct cube_err *err, const char *what)
@@ -90,10 +92,9 @@ static bool recv_totals(struct agent_link *l, struct agent_job *job, const struc
 	uint64_t total = m->total;
 	struct stat st;
 
-	/* Where this end writes the spool, what it wrote is the truth. */
-	if (!l->pass_fds && job->out_fd >= 0 && total > job->total)
-		total = job->total;
-	if (l->pass_fds && job->out_fd >= 0 && fstat(job->out_fd, &st) == 0 && total > (uint64_t)st.st_size)
+	if (!l->pass_fds)
+		return false; /* this end writes the spool and knows by itself */
+	if (job->out_fd >= 0 && fstat(job->out_fd, &st) == 0 && total > (uint64_t)st.st_size)
 		total = (uint64_t)st.st_size;
 	if (total < job->total || m->err_total < job->err_total || m->err_total > total ||
 	    (total == job->total && m->err_total == job->err_total))
@@ -123,6 +124,7 @@ static int recv_output(struct agent_link *l, const struct cube_wire_head *head, 
 	pthread_mutex_unlock(&l->lock);
 	if (tell && cube_agent_listening(l))
 		l->handler->output(l->ctx, head->id, total, err_total);
+	cube_agent_end_held(l, head->id);
 	return 0;
 }
 
@@ -211,30 +213,51 @@ static void recv_record(struct agent_link *l, const struct cube_wire_ended *m, s
 	}
 }
 
-/* The job is over here: its session is free, its spool is the agent's alone or complete. False when it is not
- * known or had ended before. */
-static bool recv_finish(struct agent_link *l, uint64_t id, const struct cube_wire_ended *m,
+/* The end is known here, and the output is not: it is kept until then. With the lock held. */
+static bool recv_hold(struct agent_link *l, struct agent_job *job, const struct cube_wire_ended *m)
+{
+	struct cube_wire_ended *copy;
+
+	if (l->pass_fds || m->output.total <= job->total || m->output.total > INT64_MAX)
+		return false;
+	copy = cube_malloc(sizeof(*copy) + m->text_len);
+	if (copy == NULL)
+		return false;
+	*copy = *m;
+	if (m->text_len > 0)
+		memcpy(copy + 1, m->text, m->text_len);
+	copy->text = (const char *)(copy + 1);
+	cube_free(job->held);
+	job->held = copy;
+	return true;
+}
+
+/* The job is over here: its session is free, its spool is the agent's alone or complete. With the lock held.
+ */
+static void recv_finish(struct agent_link *l, struct agent_job *job, const struct cube_wire_ended *m,
 			struct cube_end_record *end)
 {
-	struct agent_job *job;
-	bool known;
+	(void)recv_totals(l, job, &m->output);
+	end->total = job->total;
+	end->err_total = job->err_total;
+	job->ended = true;
+	if (job->session != 0)
+		(void)cube_imap_take(l->sessions, job->session);
+	job->session = 0;
+	if (l->pass_fds)
+		cube_agent_job_close_fds(job);
+}
 
-	pthread_mutex_lock(&l->lock);
-	job = cube_imap_get(l->jobs, id);
-	known = job != NULL && !job->ended;
-	if (known) {
-		(void)recv_totals(l, job, &m->output);
-		end->total = job->total;
-		end->err_total = job->err_total;
-		job->ended = true;
-		if (job->session != 0)
-			(void)cube_imap_take(l->sessions, job->session);
-		job->session = 0;
-		if (l->pass_fds)
-			cube_agent_job_close_fds(job);
-	}
-	pthread_mutex_unlock(&l->lock);
-	return known;
+static void recv_tell_end(struct agent_link *l, uint64_t id, const struct cube_wire_ended *m,
+			  struct cube_end_record *end)
+{
+	struct cube_err why;
+
+	recv_record(l, m, end);
+	if (m->err != 0)
+		(void)cube_fail(&why, m->err, "%.*s", (int)m->text_len, m->text);
+	if (cube_agent_listening(l))
+		l->handler->ended(l->ctx, id, end, m->err != 0 ? &why : NULL);
 }
 
 static int recv_ended(struct agent_link *l, const struct cube_wire_head *head, const void *body,
@@ -242,18 +265,39 @@ static int recv_ended(struct agent_link *l, const struct cube_wire_head *head, c
 {
 	struct cube_wire_ended m;
 	struct cube_end_record end = {0};
-	struct cube_err why;
+	struct agent_job *job;
+	bool tell;
 
 	if (!cube_wire_get_ended(body, head->len, &m))
 		return recv_bad(err, "end");
-	if (!recv_finish(l, head->id, &m, &end))
-		return 0;
-	recv_record(l, &m, &end);
-	if (m.err != 0)
-		(void)cube_fail(&why, m.err, "%.*s", (int)m.text_len, m.text);
-	if (cube_agent_listening(l))
-		l->handler->ended(l->ctx, head->id, &end, m.err != 0 ? &why : NULL);
+	pthread_mutex_lock(&l->lock);
+	job = cube_imap_get(l->jobs, head->id);
+	/* Not known, or told before. */
+	tell = job != NULL && !job->ended && !recv_hold(l, job, &m);
+	if (tell)
+		recv_finish(l, job, &m, &end);
+	pthread_mutex_unlock(&l->lock);
+	if (tell)
+		recv_tell_end(l, head->id, &m, &end);
 	return 0;
+}
+
+void cube_agent_end_held(struct agent_link *l, uint64_t id)
+{
+	struct cube_end_record end = {0};
+	struct cube_wire_ended *m = NULL;
+	struct agent_job *job;
+
+	pthread_mutex_lock(&l->lock);
+	job = cube_imap_get(l->jobs, id);
+	if (job != NULL && job->held != NULL && job->total >= job->held->output.total) {
+		m = cube_steal(job->held);
+		recv_finish(l, job, m, &end);
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (m != NULL)
+		recv_tell_end(l, id, m, &end);
+	cube_free(m);
 }
 
 static int recv_gone(struct agent_link *l, const struct cube_wire_head *head, const void *body,

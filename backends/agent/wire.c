@@ -166,6 +166,21 @@ int cube_wire_feed_next(struct cube_wire_feed *f, struct cube_wire_head *head, c
 	return 1;
 }
 
+bool cube_wire_feed_sync(struct cube_wire_feed *f)
+{
+	/* Type, flags and id of its frame, and the magic number: behind the length, which may grow. */
+	static const unsigned char mark[] = {
+		CUBE_WIRE_HELLO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 'C', 'U', 'B', 'E'};
+
+	while (f->len - f->off >= 4 + sizeof(mark)) {
+		if (memcmp(f->data + f->off + 4, mark, sizeof(mark)) == 0 && f->data[f->off + 2] == 0 &&
+		    f->data[f->off + 3] == 0)
+			return true;
+		f->off++;
+	}
+	return false;
+}
+
 static size_t wire_pieces_len(const struct cube_wire_piece *pieces, unsigned n)
 {
 	size_t len = 0;

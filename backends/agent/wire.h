@@ -127,6 +127,10 @@ void *cube_wire_feed_space(struct cube_wire_feed *f, size_t *ret_space);
  * complete yet, -EPROTO when it is longer than a frame may be. */
 int cube_wire_feed_next(struct cube_wire_feed *f, struct cube_wire_head *head, const void **body);
 
+/* For a stream that may begin with what is left of an earlier conversation: drops bytes until a HELLO begins.
+ * True when one does (it need not be complete). */
+bool cube_wire_feed_sync(struct cube_wire_feed *f);
+
 /* Long messages (START, SESSION) are cut into frames that follow each other directly, all but the last
  * with MORE. The first four bytes of the message say how long the rest is. */
 struct cube_wire_piece {

@@ -112,14 +112,13 @@ static int conn_frames(void)
 	const void *body;
 	int r;
 
+	/* A stream may still have the end of what an earlier daemon said. */
+	if (conn.forever && !conn_dispatch.greeted && !cube_wire_feed_sync(&conn_feed))
+		return 0;
 	while ((r = cube_wire_feed_next(&conn_feed, &head, &body)) > 0) {
 		r = init_dispatch_frame(&conn_dispatch, &head, body);
 		if (r < 0)
 			return r;
-		if (conn_dispatch.greeted && !conn.up) {
-			conn.up = true;
-			init_report_all();
-		}
 	}
 	return r;
 }
@@ -175,7 +174,7 @@ static int conn_open(int in, int out)
 
 int init_conn_stream(int in, int out)
 {
-	conn.forever = true;
+	conn.forever = conn_dispatch.again = true;
 	return conn_open(in, out);
 }
 
@@ -257,5 +256,7 @@ int init_conn_greet(const struct cube_wire_hello *m)
 	cube_wire_out_init(&w, room, 64);
 	(void)cube_wire_put_hello(&w, m);
 	conn.box.len += w.len;
+	conn.up = true;
+	init_report_all();
 	return 0;
 }

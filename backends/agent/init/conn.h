@@ -19,7 +19,8 @@ int init_conn_listen(int fd);
 int init_conn_stream(int in, int out);
 /* Sends what is marked. After each round of the loop. */
 void init_conn_flush(void);
-/* Queues the agent's HELLO, in answer to the daemon's. 0 or -ENOMEM. */
+/* Queues the agent's HELLO, in answer to the daemon's, and behind it all that the daemon has to know. 0 or
+ * -ENOMEM. */
 int init_conn_greet(const struct cube_wire_hello *m);
 /* The daemon can pass descriptors. */
 bool init_conn_passes_fds(void);

@@ -32,7 +32,8 @@ void init_dispatch_done(struct init_dispatch *d)
 	dispatch_close(&d->out_fd);
 	dispatch_close(&d->order_fd);
 	cube_wire_join_done(&d->join);
-	init_dispatch_init(d, d->handler);
+	d->n_fds = 0;
+	d->greeted = false;
 }
 
 int init_dispatch_fds(struct init_dispatch *d, const int *fds, unsigned n)
@@ -82,8 +83,9 @@ static int on_hello(struct init_dispatch *d, const struct cube_wire_head *head, 
 {
 	struct cube_wire_hello m;
 
-	if (d->greeted || !cube_wire_get_hello(body, head->len, &m) || cube_wire_version(&m) == 0)
+	if (!cube_wire_get_hello(body, head->len, &m) || cube_wire_version(&m) == 0)
 		return -EPROTO;
+	init_dispatch_done(d);
 	d->greeted = true;
 	return d->handler->hello(&m);
 }
@@ -219,10 +221,12 @@ static const struct {
 
 int init_dispatch_frame(struct init_dispatch *d, const struct cube_wire_head *head, const void *body)
 {
+	bool hello = head->type == CUBE_WIRE_HELLO;
+
 	/* Nothing may come before HELLO, nor between the frames of one message. */
-	if (d->greeted == (head->type == CUBE_WIRE_HELLO))
+	if (d->greeted == hello && !(hello && d->again))
 		return -EPROTO;
-	if (d->join.open && (head->type != d->join.type || head->id != d->join.id))
+	if (d->join.open && !hello && (head->type != d->join.type || head->id != d->join.id))
 		return -EPROTO;
 	for (unsigned i = 0; i < CUBE_COUNT(dispatch_table); i++) {
 		if (dispatch_table[i].type == head->type)

@@ -36,6 +36,7 @@ struct init_dispatch {
 	const struct init_handler *handler;
 	struct cube_wire_join join;
 	bool greeted;
+	bool again; /* the stream may see one daemon after the other: a greeting begins anew */
 	int fds[INIT_FDS_MAX];
 	unsigned n_fds;
 	int out_fd, order_fd; /* of the START that is being joined */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -268,6 +270,17 @@ static int cgroup_new(struct rig *r)
 	return -1;
 }
 
+/* What a serial line of a machine looks like: it has no end while anybody holds it. */
+static void raw_terminal(int pair[2])
+{
+	struct termios t;
+
+	assert_int_equal(openpty(&pair[0], &pair[1], NULL, NULL, NULL), 0);
+	assert_int_equal(tcgetattr(pair[1], &t), 0);
+	cfmakeraw(&t);
+	assert_int_equal(tcsetattr(pair[1], TCSANOW, &t), 0);
+}
+
 static void agent_start(struct rig *r)
 {
 	int cgroup = cgroup_new(r);
@@ -275,7 +288,10 @@ static void agent_start(struct rig *r)
 	int fd;
 
 	if (r->stream) {
-		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		if (r->terminal)
+			raw_terminal(pair);
+		else
+			assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 		r->pair = pair[0];
 		(void)fcntl(r->pair, F_SETFD, FD_CLOEXEC);
 		fd = pair[1];
@@ -318,7 +334,7 @@ void rig_disconnect(struct rig *r)
 	r->link = NULL;
 }
 
-struct rig *rig_new(const char *shell, bool stream, bool groups)
+static struct rig *rig_make(const char *shell, bool stream, bool terminal, bool groups)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 
@@ -326,6 +342,7 @@ struct rig *rig_new(const char *shell, bool stream, bool groups)
 	(void)signal(SIGPIPE, SIG_IGN);
 	r->shell = shell;
 	r->stream = stream;
+	r->terminal = terminal;
 	r->groups = groups;
 	r->pair = -1;
 	r->next_job = 1;
@@ -340,6 +357,16 @@ struct rig *rig_new(const char *shell, bool stream, bool groups)
 	assert_int_equal(pthread_create(&r->thread, NULL, loop_thread, r->loop), 0);
 	rig_connect(r);
 	return r;
+}
+
+struct rig *rig_new(const char *shell, bool stream, bool groups)
+{
+	return rig_make(shell, stream, false, groups);
+}
+
+struct rig *rig_new_terminal(void)
+{
+	return rig_make(NULL, true, true, false);
 }
 
 /* The groups of what has just been killed may be there for a moment. */
@@ -364,6 +391,8 @@ static void agent_stop(struct rig *r)
 {
 	int status = -1;
 
+	if (r->agent == 0)
+		return; /* the test has ended it */
 	(void)kill(r->agent, SIGTERM);
 	for (int i = 0; i < 1000 && waitpid(r->agent, &status, WNOHANG) == 0; i++)
 		(void)usleep(10000);

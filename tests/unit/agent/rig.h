@@ -39,6 +39,7 @@ struct rig_session {
 struct rig {
 	const char *shell; /* for --shell; NULL: the agent's choice */
 	bool stream;       /* a socket pair that passes nothing, instead of a listener */
+	bool terminal;     /* the stream is a terminal's */
 	bool groups;       /* with a cgroup */
 	char dir[64];      /* scratch */
 	char cgroup[128];
@@ -82,6 +83,8 @@ struct rig_run {
 
 /* Starts an agent and connects to it. @shell and the rest as in the struct. */
 struct rig *rig_new(const char *shell, bool stream, bool groups);
+/* Over the raw bytes of a terminal, which one daemon after the other may use. */
+struct rig *rig_new_terminal(void);
 void rig_free(struct rig *r);
 /* The same for every shell that is there, with and without cgroups: calls @fn for each. */
 void rig_each(void (*fn)(struct rig *r));
