@@ -54,8 +54,8 @@ int cube_handle_poll(struct cube_req *r)
 
 /* ---- open ---- */
 
-/* What can only be written may be opened for reading all the same, and is empty: tar and cp -r of a live tree would
- * else end with an error for each of them. */
+/* What can only be written may be opened for reading all the same, and is empty: tar and cp -r of a live tree
+ * would else end with an error for each of them. */
 static int handle_may(struct cube_req *r)
 {
 	const struct cube_obj *o = r->n->obj;

@@ -101,14 +101,12 @@ bool cube_entry_present(const struct cube_obj *o, const struct cube_entry *e)
 
 /* ---- nodes ---- */
 
+/* With the top bit, which those of real files never have (fs/files/attr.c). */
 uint64_t cube_node_ino(const struct cube_obj *o, const struct cube_entry *e)
 {
-	uint64_t ino;
-
 	if (o->type->parent == NULL && e->slot == 0)
 		return CUBE_TREE_ROOT;
-	ino = node_mix(o->ino + e->slot);
-	return ino > CUBE_TREE_ROOT ? ino : ino + 2; /* 0 is no inode, 1 the root's */
+	return node_mix(o->ino + e->slot) | UINT64_C(1) << 63;
 }
 
 static struct cube_node *node_new(struct cube_obj *o, const struct cube_entry *e)
