@@ -33,30 +33,31 @@ same() { # OUTPUT EXPECTED
 	[[ $1 == $pattern ]]
 }
 
+# The variables here have names that no example uses: it runs in this shell.
 play_one() { # COMMAND EXPECTED
-	local command=$1 expected got code=0
-	expected=$(one_line <<<"$2")
-	eval "$command" >"$WORK/out" 2>&1 || code=$?
-	got=$(sed -E 's/^[^ ]+: line [0-9]+: /bash: /' "$WORK/out" | one_line)
+	local the_command=$1 the_want the_out the_code=0
+	the_want=$(one_line <<<"$2")
+	eval "$the_command" >"$WORK/out" 2>&1 || the_code=$?
+	the_out=$(sed -E 's/^[^ ]+: line [0-9]+: /bash: /' "$WORK/out" | one_line)
 	PLAYED=$((PLAYED + 1))
-	if [ -n "$expected" ]; then
-		same "$got" "$expected" || fail "'$command' says '$got', the example says '$expected'"
+	if [ -n "$the_want" ]; then
+		same "$the_out" "$the_want" || fail "'$the_command' says '$the_out', the example says '$the_want'"
 	else
-		[ "$code" -eq 0 ] || fail "'$command' fails with $code: $got"
+		[ "$the_code" -eq 0 ] || fail "'$the_command' fails with $the_code: $the_out"
 	fi
 }
 
-play() { # lines of an example on stdin; in this shell, since they change its directory
-	local line command='' expected='' lines
-	mapfile -t lines
-	for line in "${lines[@]}" '$ '; do
-		if [[ $line != '$ '* ]]; then
-			expected+=$line$'\n'
+play() { # lines of an example on stdin
+	local the_line the_command='' the_want='' the_lines
+	mapfile -t the_lines
+	for the_line in "${the_lines[@]}" '$ '; do
+		if [[ $the_line != '$ '* ]]; then
+			the_want+=$the_line$'\n'
 			continue
 		fi
-		[ -z "$command" ] || play_one "$command" "$expected"
-		command=${line#'$ '}
-		expected=
+		[ -z "$the_command" ] || play_one "$the_command" "$the_want"
+		the_command=${the_line#'$ '}
+		the_want=
 	done
 }
 
