@@ -104,6 +104,13 @@ void cube_conn_again(struct cube_cube *c)
 	cube_alarm_set(c->domain, &own->relink, ms < RELINK_MAX_MS ? ms : RELINK_MAX_MS);
 }
 
+void cube_cube_inspect(struct cube_cube *c)
+{
+	/* What is under way settles it; without memory it is tried again. */
+	if (cube_op_begin(c, CUBE_OP_ADOPT, 0, NULL, NULL) < 0 && cube_own(c)->op == NULL)
+		cube_conn_again(c);
+}
+
 static void conn_failed(struct cube_cube *c, int code, const struct cube_err *err)
 {
 	const struct cube_op *op = cube_own(c)->op;
@@ -432,7 +439,7 @@ static void conn_down(void *ctx, const struct cube_err *err)
 		 */
 		cube_own(c)->relink_tries = 0;
 		cube_conn_drop(c);
-		(void)cube_op_begin(c, CUBE_OP_ADOPT, 0, NULL, NULL);
+		cube_cube_inspect(c);
 		cube_cube_changed(c);
 	} else {
 		cube_conn_drop(c);

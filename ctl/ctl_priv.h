@@ -128,10 +128,12 @@ struct cube_own {
 	unsigned relink_tries;
 	uint64_t boot;        /* of the agent at the last link; 0: never linked */
 	uint64_t paused_mono; /* since when it is paused; 0: it is not, or nobody knows */
-	bool keep;      /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
-	bool gone;      /* removed, and the backend has nothing left */
-	bool wanted;    /* a use waits for the resume that is to follow the pause under way */
-	bool recovered; /* loaded from disk and not looked at yet */
+	bool keep;   /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
+	bool gone;   /* removed, and the backend has nothing left */
+	bool wanted; /* a use waits for the resume that is to follow the pause under way */
+	uint64_t resume_failed_mono; /* when a use could not resume it: told for a moment, then tried again */
+	struct cube_err resume_err;
+	bool recovered;              /* loaded from disk and not looked at yet */
 	struct cube_err destroy_err; /* the latest failure of the destruction, which is tried again */
 	struct cube_alarm destroy_again;
 	unsigned destroy_tries;
@@ -279,6 +281,7 @@ bool cube_conn_ready(const struct cube_cube *c);
 void cube_conn_settle(struct cube_cube *c);
 /* Later: look at the backend what became of it, and make a link if it runs. */
 void cube_conn_again(struct cube_cube *c);
+void cube_cube_inspect(struct cube_cube *c);  /* now */
 void cube_conns_close(struct cube_domain *d); /* after the loop ended */
 
 /* ---- State on disk ---- */
@@ -408,7 +411,7 @@ void cube_jobs_settle(struct cube_cube *c); /* all that have ended */
 void cube_job_transcribe(struct cube_job *j);
 /* job_input.c */
 int cube_job_input_file(const struct cube_job *j, char out[32]);
-void cube_job_feed(struct cube_job *j); /* pass on what is on disk, as far as the far side takes it */
+void cube_job_feed(struct cube_job *j);        /* pass on what is on disk, as far as the far side takes it */
 void cube_job_input_start(struct cube_job *j); /* decides whether it has one */
 void cube_job_input_done(struct cube_job *j);  /* it ended: nothing is read any more */
 void cube_job_input_adopt(struct cube_job *j); /* after a load: its writers are gone */

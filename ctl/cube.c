@@ -48,7 +48,7 @@ static void cube_relink(struct cube_alarm *a)
 {
 	struct cube_own *own = cube_container_of(a, struct cube_own, relink);
 
-	(void)cube_op_begin(&own->c, CUBE_OP_ADOPT, 0, NULL, NULL); /* EBUSY: what is under way settles it */
+	cube_cube_inspect(&own->c);
 }
 
 static void cube_init(struct cube_cube *c, struct cube_domain *d)

@@ -10,6 +10,7 @@
 #include "ctl/cube.h"
 #include "ctl/signal.h"
 
+#define RESUME_TOLD_NS  UINT64_C(1000000000)
 #define USAGE_LOOKED_NS UINT64_C(30000000000) /* so long after the last look the counters are kept fresh */
 
 static int use_down(struct cube_cube *c, struct cube_err *err)
@@ -31,6 +32,9 @@ static int use_paused(struct cube_cube *c, bool use, struct cube_err *err)
 		return cube_fail(err, -EHOSTDOWN,
 				 "sandbox '%s' is paused and has resume=no: only `resume` resumes it",
 				 c->name);
+	if (own->resume_failed_mono != 0 && cube_clock_mono() - own->resume_failed_mono < RESUME_TOLD_NS)
+		return cube_fail(err, -EHOSTDOWN, "sandbox '%s' is paused and cannot be resumed: %s", c->name,
+				 own->resume_err.text);
 	if (!use)
 		return 1;
 	if (own->op == NULL) {
@@ -38,7 +42,8 @@ static int use_paused(struct cube_cube *c, bool use, struct cube_err *err)
 
 		return r < 0 ? r : 1;
 	}
-	own->wanted = true; /* by the end of what is under way */
+	if (own->op->kind != CUBE_OP_RESUME)
+		own->wanted = true; /* by the end of what is under way */
 	return 1;
 }
 

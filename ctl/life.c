@@ -42,6 +42,7 @@ static void op_restart_failed(struct cube_op *op);
 static void op_stop_done(struct cube_op *op);
 static void op_paused(struct cube_op *op);
 static void op_resumed(struct cube_op *op);
+static void op_resume_failed(struct cube_op *op);
 static void op_destroyed(struct cube_op *op);
 static void op_destroy_failed(struct cube_op *op);
 
@@ -91,7 +92,8 @@ static const struct op_def op_defs[] = {
 			    .cap = CUBE_CAP_PAUSE,
 			    .links = true,
 			    .run = cube_op_run_resume,
-			    .done = op_resumed},
+			    .done = op_resumed,
+			    .failed = op_resume_failed},
 	[CUBE_OP_DESTROY] = {.name = "destroy",
 			     .from = UINT32_MAX,
 			     .run = cube_op_run_destroy,
@@ -592,6 +594,15 @@ static void op_resumed(struct cube_op *op)
 	own->paused_mono = 0;
 	c->doing = NULL;
 	cube_cube_enter(c, CUBE_RUNNING, NULL, "resumed");
+}
+
+/* Who waits to use it is told, instead of having it tried over and over. */
+static void op_resume_failed(struct cube_op *op)
+{
+	struct cube_own *own = cube_own(op->cube);
+
+	own->resume_failed_mono = cube_clock_mono();
+	own->resume_err = op->err;
 }
 
 static void op_found_down(struct cube_cube *c, const char *reason)

@@ -330,7 +330,7 @@ void cube_cube_adopt(struct cube_cube *c)
 	case CUBE_RUNNING:
 	case CUBE_PAUSED:
 	case CUBE_STOPPED:
-		(void)cube_op_begin(c, CUBE_OP_ADOPT, 0, NULL, NULL);
+		cube_cube_inspect(c);
 		return;
 	}
 }

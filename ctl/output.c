@@ -203,30 +203,6 @@ void cube_output_ahead(struct cube_cube *c)
 	cube_task_submit(c->domain, &a->work);
 }
 
-void cube_output_prepare(struct cube_cube *c)
-{
-	struct cube_own *own = cube_own(c);
-	struct cube_output *o = NULL;
-	uint32_t slot = CUBE_NO_SLOT;
-	int code = mkdirat(c->dir_fd, "jobs", 0700) < 0 && errno != EEXIST ? -errno : 0;
-
-	cube_domain_enter(c->domain);
-	if (code == 0 && own->spare == NULL && !own->spare_busy) {
-		slot = own->next_slot++;
-		own->spare_busy = true;
-	}
-	cube_domain_leave(c->domain);
-	if (slot == CUBE_NO_SLOT)
-		return;
-	o = output_make(c, slot, O_CREAT, &code);
-	cube_domain_enter(c->domain);
-	own->spare_busy = false;
-	if (own->spare == NULL)
-		own->spare = cube_steal(o);
-	cube_output_unref(o);
-	cube_domain_leave(c->domain);
-}
-
 /* ---- Giving up ---- */
 
 static void slot_free(struct cube_own *own, uint32_t slot)
@@ -244,6 +220,27 @@ static void slot_free(struct cube_own *own, uint32_t slot)
 		own->cap_free = cap;
 	}
 	own->free_slots[own->n_free++] = slot;
+}
+
+/* The file is made, not kept open: most sandboxes wait for long before the first command. */
+void cube_output_prepare(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+	struct cube_output *o;
+	uint32_t slot;
+	int code = mkdirat(c->dir_fd, "jobs", 0700) < 0 && errno != EEXIST ? -errno : 0;
+
+	if (code < 0)
+		return; /* the first command says so */
+	cube_domain_enter(c->domain);
+	slot = own->next_slot++;
+	cube_domain_leave(c->domain);
+	o = output_make(c, slot, O_CREAT, &code);
+	cube_domain_enter(c->domain);
+	if (o != NULL)
+		slot_free(own, slot);
+	cube_domain_leave(c->domain);
+	cube_output_unref(o);
 }
 
 static void slot_recycle(struct cube_cube *c, uint32_t slot)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a sandbox: names, keys, states, what is refused, what is under way. */
-#include "tests/unit/ctl/stage.h"
+#include "tests/unit/ctl/host.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -390,6 +390,32 @@ static void operations_fail(void **state)
 	stage_close(&s);
 }
 
+/* Who uses it is told that it cannot be resumed, and nobody asks the backend over and over. */
+static void resume_fails(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+
+	assert_int_equal(stage_cube(&s, c, "pause"), 0);
+	assert_int_equal(cube_fault_fail(host_faults(), "resume", -EREMOTEIO, 0), 0);
+	unsigned long before = cube_fault_calls(host_faults(), "resume");
+	struct cube_job *j = stage_run(&s, c, NULL, "true");
+
+	assert_true(stage_phase(&s, c, CUBE_PAUSED));
+	assert_int_equal(stage_exec(&s, c, NULL, "true", NULL), -EHOSTDOWN - 1000);
+	assert_non_null(strstr(s.err.text, "cannot be resumed"));
+	assert_int_equal(cube_fault_calls(host_faults(), "resume"), before + 1);
+	assert_int_equal(stage_cube(&s, c, "resume"), -EREMOTEIO);
+	cube_fault_release(host_faults(), "resume");
+	assert_int_equal(stage_cube(&s, c, "resume"), 0);
+	assert_int_equal(stage_end(&s, j), 0); /* accepted while it was thought possible */
+	stage_unref(&s, j);
+	host_close(&s);
+}
+
 static void without_capabilities(void **state)
 {
 	struct stage s;
@@ -470,6 +496,7 @@ int main(void)
 		cmocka_unit_test(one_operation_at_a_time),
 		cmocka_unit_test(destruction_is_tried_again),
 		cmocka_unit_test(operations_fail),
+		cmocka_unit_test(resume_fails),
 		cmocka_unit_test(without_capabilities),
 		cmocka_unit_test_setup_teardown(it_ends, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(link_breaks, stage_setup, stage_teardown),
