@@ -184,6 +184,9 @@ void cube_cube_adopt(struct cube_cube *c);       /* after a load: find out what 
 
 /* keys.c: parses a create line into @c; all refusals happen here. */
 int cube_keys_apply(struct cube_cube *c, const struct cube_create_key *keys, size_t n, struct cube_err *err);
+/* A limit: 1 and its capability, 0 another key, -EINVAL. */
+int cube_keys_limit(const char *key, const char *value, struct cube_limits *limits, enum cube_cap *ret_cap,
+		    struct cube_err *err);
 int cube_label_set(struct cube_cube *c, const char *name, const char *value, struct cube_err *err);
 void cube_labels_free(struct cube_map *labels);
 /* create.c. @keep: cube_own.keep. */

@@ -36,39 +36,64 @@ static int key_template(struct cube_cube *c, const char *value, struct cube_err 
 	return c->template != NULL ? 0 : cube_fail(err, -ENOMEM, "out of memory");
 }
 
-static int key_cpus(struct cube_cube *c, const char *value, struct cube_err *err)
+/* ---- Limits ---- */
+
+static int limit_cpus(const char *value, struct cube_limits *l)
 {
 	uint64_t n;
 
 	if (cube_num_milli(value, &n) < 0 || n < 10 || n > 4096000)
-		return key_bad(err, "cpus", value, "a number from 0.01 to 4096");
-	c->limits.cpus_milli = (uint32_t)n;
+		return -EINVAL;
+	l->cpus_milli = (uint32_t)n;
 	return 0;
 }
 
-static int key_memory(struct cube_cube *c, const char *value, struct cube_err *err)
+static int limit_memory(const char *value, struct cube_limits *l)
 {
-	if (cube_num_size(value, &c->limits.memory) < 0 || c->limits.memory < (UINT64_C(4) << 20))
-		return key_bad(err, "memory", value, "a size of at least 4M, as 512M or 2G");
-	return 0;
+	return cube_num_size(value, &l->memory) < 0 || l->memory < (UINT64_C(4) << 20) ? -EINVAL : 0;
 }
 
-static int key_disk(struct cube_cube *c, const char *value, struct cube_err *err)
+static int limit_disk(const char *value, struct cube_limits *l)
 {
-	if (cube_num_size(value, &c->limits.disk) < 0 || c->limits.disk < (UINT64_C(1) << 20))
-		return key_bad(err, "disk", value, "a size of at least 1M, as 10G");
-	return 0;
+	return cube_num_size(value, &l->disk) < 0 || l->disk < (UINT64_C(1) << 20) ? -EINVAL : 0;
 }
 
-static int key_pids(struct cube_cube *c, const char *value, struct cube_err *err)
+static int limit_pids(const char *value, struct cube_limits *l)
 {
 	uint64_t n;
 
 	if (cube_num_u64(value, 4194304, &n) < 0 || n < 8)
-		return key_bad(err, "pids", value, "a number from 8 to 4194304");
-	c->limits.pids = (uint32_t)n;
+		return -EINVAL;
+	l->pids = (uint32_t)n;
 	return 0;
 }
+
+static const struct {
+	const char *key, *what;
+	enum cube_cap cap;
+	int (*parse)(const char *value, struct cube_limits *l);
+} key_limits[] = {
+	{"cpus", "a number from 0.01 to 4096", CUBE_CAP_CPUS, limit_cpus},
+	{"memory", "a size of at least 4M, as 512M or 2G", CUBE_CAP_MEMORY, limit_memory},
+	{"disk", "a size of at least 1M, as 10G", CUBE_CAP_DISK, limit_disk},
+	{"pids", "a number from 8 to 4194304", CUBE_CAP_PIDS, limit_pids},
+};
+
+int cube_keys_limit(const char *key, const char *value, struct cube_limits *limits, enum cube_cap *ret_cap,
+		    struct cube_err *err)
+{
+	for (size_t i = 0; i < CUBE_COUNT(key_limits); i++) {
+		if (strcmp(key, key_limits[i].key) != 0)
+			continue;
+		*ret_cap = key_limits[i].cap;
+		if (key_limits[i].parse(value, limits) < 0)
+			return key_bad(err, key, value, key_limits[i].what);
+		return 1;
+	}
+	return 0;
+}
+
+/* ---- The others ---- */
 
 static int key_net(struct cube_cube *c, const char *value, struct cube_err *err)
 {
@@ -109,10 +134,6 @@ static int key_privileged(struct cube_cube *c, const char *value, struct cube_er
 static const struct create_key create_keys[] = {
 	{"backend", key_done},
 	{"template", key_template},
-	{"cpus", key_cpus},
-	{"memory", key_memory},
-	{"disk", key_disk},
-	{"pids", key_pids},
 	{"net", key_net},
 	{"command_timeout", key_timeout},
 	{"privileged", key_privileged},
@@ -207,6 +228,8 @@ static int key_unknown(const struct cube_backend *b, const char *key, struct cub
 
 	for (size_t i = 0; i < CUBE_COUNT(create_keys); i++)
 		cube_buf_printf(&known, "%s, ", create_keys[i].name);
+	for (size_t i = 0; i < CUBE_COUNT(key_limits); i++)
+		cube_buf_printf(&known, "%s, ", key_limits[i].key);
 	cube_buf_adds(&known, "env.NAME, label.NAME");
 	for (const char *const *k = b->ops->keys; k != NULL && *k != NULL; k++)
 		cube_buf_printf(&known, ", %s", *k);
@@ -220,6 +243,11 @@ static int key_take(struct cube_cube *c, const struct cube_create_key *k, struct
 	for (size_t i = 0; i < CUBE_COUNT(create_keys); i++)
 		if (strcmp(k->key, create_keys[i].name) == 0)
 			return create_keys[i].take(c, k->value, err);
+	enum cube_cap cap;
+	int r = cube_keys_limit(k->key, k->value, &c->limits, &cap, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0; /* whether it can be kept: cube_backend_check_spec */
 	if (strncmp(k->key, "env.", 4) == 0)
 		return key_env(c, k->key + 4, k->value, err);
 	if (strncmp(k->key, "label.", 6) == 0)

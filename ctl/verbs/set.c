@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "backends/base/alloc.h"
-#include "backends/base/num.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/verbs/verbs.h"
 
@@ -42,41 +41,6 @@ const struct cube_verb cube_verb_session_set = {
 };
 
 /* ---- Limits ---- */
-
-static int limit_cpus(const char *value, struct cube_limits *l)
-{
-	uint64_t n;
-
-	if (cube_num_milli(value, &n) < 0 || n < 10 || n > 4096000)
-		return -EINVAL;
-	l->cpus_milli = (uint32_t)n;
-	return 0;
-}
-
-static int limit_memory(const char *value, struct cube_limits *l)
-{
-	return cube_num_size(value, &l->memory) < 0 || l->memory < (UINT64_C(4) << 20) ? -EINVAL : 0;
-}
-
-static int limit_pids(const char *value, struct cube_limits *l)
-{
-	uint64_t n;
-
-	if (cube_num_u64(value, 4194304, &n) < 0 || n < 8)
-		return -EINVAL;
-	l->pids = (uint32_t)n;
-	return 0;
-}
-
-static const struct set_limit {
-	const char *key, *what;
-	enum cube_cap cap;
-	int (*parse)(const char *value, struct cube_limits *l);
-} set_limits[] = {
-	{"cpus", "a number from 0.01 to 4096", CUBE_CAP_CPUS, limit_cpus},
-	{"memory", "a size of at least 4M", CUBE_CAP_MEMORY, limit_memory},
-	{"pids", "a number from 8 to 4194304", CUBE_CAP_PIDS, limit_pids},
-};
 
 struct limit_work {
 	struct cube_work work;
@@ -127,28 +91,22 @@ static void limit_cancel(struct cube_verb_call *call)
 	lw->call = NULL;
 }
 
-static int set_limit(struct cube_verb_call *call, const struct set_limit *l, const char *value,
-		     struct cube_err *err)
+static int set_limit(struct cube_verb_call *call, const struct cube_limits *limits, struct cube_err *err)
 {
 	struct cube_cube *c = call->object;
-	struct cube_limits limits = {0};
 	struct limit_work *lw;
-	int r = cube_backend_need(c->service->backend, l->cap, err);
 
-	if (r < 0)
-		return r;
-	if (l->parse(value, &limits) < 0)
-		return cube_fail(err, -EINVAL, "%s=%s: %s", l->key, value, l->what);
 	if (c->id == NULL || c->phase == CUBE_CREATING || c->phase >= CUBE_ERROR)
 		return cube_fail(err, c->phase == CUBE_CREATING ? -EBUSY : -EHOSTDOWN,
-				 "set %s: sandbox '%s' is %s", l->key, c->name, cube_phase_name(c->phase));
+				 "set %s: sandbox '%s' is %s", call->words[1], c->name,
+				 cube_phase_name(c->phase));
 	lw = cube_calloc(1, sizeof(*lw));
 	if (lw == NULL)
 		return cube_fail(err, -ENOMEM, "set: out of memory");
 	lw->work.run = limit_run;
 	lw->work.key = cube_backend_queue_key(c->service->backend, c);
 	lw->cube = cube_cube_ref(c);
-	lw->limits = limits;
+	lw->limits = *limits;
 	lw->call = call;
 	(void)snprintf(lw->id, sizeof(lw->id), "%s", c->id);
 	call->state = lw;
@@ -160,13 +118,20 @@ static int set_limit(struct cube_verb_call *call, const struct set_limit *l, con
 static int set_run(struct cube_verb_call *call, struct cube_err *err)
 {
 	char *value = cube_verb_value("set", call->words[1], err);
+	struct cube_cube *c = call->object;
+	struct cube_limits limits = {0};
+	enum cube_cap cap;
 
 	if (value == NULL)
 		return -EINVAL;
-	for (size_t i = 0; i < CUBE_COUNT(set_limits); i++)
-		if (strcmp(call->words[1], set_limits[i].key) == 0)
-			return set_limit(call, &set_limits[i], value, err);
-	return cube_cube_set(call->object, call->words[1], value, err);
+	int r = cube_keys_limit(call->words[1], value, &limits, &cap, err);
+	if (r == 0)
+		return cube_cube_set(c, call->words[1], value, err);
+	if (r == 1 && cap == CUBE_CAP_DISK)
+		return cube_fail(err, -EOPNOTSUPP, "set disk: it is fixed when a sandbox is made");
+	if (r == 1)
+		r = cube_backend_need(c->service->backend, cap, err);
+	return r < 0 ? r : set_limit(call, &limits, err);
 }
 
 const struct cube_verb cube_verb_set = {

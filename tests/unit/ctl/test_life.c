@@ -56,7 +56,7 @@ static void keys(void **state)
 {
 	struct stage *s = *state;
 
-	expect_refused(s, "create x colour=red", -EINVAL, "no key 'colour'; known: backend, template, cpus");
+	expect_refused(s, "create x colour=red", -EINVAL, "no key 'colour'; known: backend, template, net");
 	expect_refused(s, "create x memory", -EINVAL, "is no key=value");
 	expect_refused(s, "create x memory=much", -EINVAL, "memory=much");
 	expect_refused(s, "create x memory=1k", -EINVAL, "at least 4M");

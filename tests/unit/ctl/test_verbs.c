@@ -207,10 +207,10 @@ static void left_to_itself(void **state)
 	struct cube_cube *c = stage_make(s, "dev");
 
 	expect(s, CUBE_SCOPE_CUBE, c, "stop soon &", -EINVAL, "'soon'");
-	expect(s, CUBE_SCOPE_CUBE, c, "wait paused 0 &", 0, "");
+	expect(s, CUBE_SCOPE_CUBE, c, "wait stopped 0 &", 0, "");
 	expect(s, CUBE_SCOPE_CUBE, c, "pause &", 0, "");
 	assert_true(stage_phase(s, c, CUBE_PAUSED));
-	expect(s, CUBE_SCOPE_CUBE, c, "wait paused", 0, "");
+	expect(s, CUBE_SCOPE_CUBE, c, "wait stopped 0", -ETIMEDOUT, NULL); /* later than the one before */
 	cube_domain_enter(s->d);
 	assert_non_null(strstr(cube_buf_str(&c->done), "done pause ok\n"));
 	assert_non_null(strstr(cube_buf_str(&c->done), "done wait ETIMEDOUT wait: "));
