@@ -23,12 +23,8 @@ one_line() {
 }
 
 same() { # OUTPUT EXPECTED
-	local pattern='' rest=$2
-	while [[ $rest == *...* ]]; do
-		pattern+=$(printf '%q' "${rest%%...*}")'*'
-		rest=${rest#*...}
-	done
-	pattern+=$(printf '%q' "$rest")
+	local pattern
+	pattern=$(sed 's/[][\\*?]/\\&/g; s/\.\.\./*/g' <<<"$2")
 	# shellcheck disable=SC2053 # it is a pattern
 	[[ $1 == $pattern ]]
 }
