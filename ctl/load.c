@@ -168,17 +168,26 @@ static int load_env(struct cube_cube *c, const json_t *o)
 	return r;
 }
 
-int cube_state_load(struct cube_cube *c, struct cube_err *err)
+static int state_read(struct cube_cube *c, const char *name, json_t **ret, struct cube_err *err)
 {
 	struct cube_buf text = CUBE_BUF(STATE_MAX);
-	cube_auto(cube_json_auto) json_t *o = NULL;
-	int r = cube_file_read(c->dir_fd, "cube.json", &text);
+	int r = cube_file_read(c->dir_fd, name, &text);
 
 	if (r < 0)
-		(void)cube_fail(err, r, "cube.json: %s", cube_errno_text(r));
+		(void)cube_fail(err, r, "%s: %s", name, cube_errno_text(r));
 	else
-		r = cube_json_parse(text.data, text.len, "cube.json", &o, err);
+		r = cube_json_parse(cube_buf_str(&text), text.len, name, ret, err);
 	cube_buf_done(&text);
+	return r;
+}
+
+int cube_state_load(struct cube_cube *c, struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *o = NULL;
+	int r = state_read(c, "cube.json", &o, err);
+
+	if (r < 0 && state_read(c, "cube.json.old", &o, NULL) == 0)
+		r = 0; /* the machine stopped before the newer one was on the medium */
 	if (r == 0)
 		r = load_strings(c, o, err);
 	if (r < 0)

@@ -17,6 +17,8 @@
 
 #define STATE_VERSION 1
 #define STATE_MAX     ((size_t)16 << 20)
+#define STATE_FILE    "cube.json"
+#define STATE_OTHER   "cube.json.old"
 
 /* ---- Files ---- */
 
@@ -48,7 +50,7 @@ static void state_sync_file(int dir_fd, const char *name)
 
 void cube_state_sync(int dir_fd)
 {
-	state_sync_file(dir_fd, "cube.json");
+	state_sync_file(dir_fd, STATE_FILE);
 	state_sync_file(dir_fd, "env");
 	state_sync_file(dir_fd, "journal");
 	state_sync_file(dir_fd, ".");
@@ -184,6 +186,27 @@ static json_t *state_json(struct cube_cube *c)
 	return o;
 }
 
+/* The older copy's file takes the newer text and then its name: two files for ever, since making and freeing
+ * one costs several times as much as all the rest. cube.json is whole at any moment; should the machine (not
+ * the daemon) die before the text is on the medium, the other one is the state before (state_read). */
+static int state_swap(int dir_fd, const struct cube_buf *text)
+{
+	int r;
+
+	cube_auto_fd fd = openat(dir_fd, STATE_OTHER, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return -errno;
+	r = cube_file_write_all(fd, text->data, text->len);
+	if (r == 0 && ftruncate(fd, (off_t)text->len) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	if (renameat2(dir_fd, STATE_OTHER, dir_fd, STATE_FILE, RENAME_EXCHANGE) == 0)
+		return 0;
+	/* The first time, or a file system that cannot exchange. */
+	return renameat(dir_fd, STATE_OTHER, dir_fd, STATE_FILE) == 0 ? 0 : -errno;
+}
+
 int cube_state_save(struct cube_cube *c, struct cube_err *err)
 {
 	cube_auto(cube_json_auto) json_t *o = state_json(c);
@@ -193,7 +216,7 @@ int cube_state_save(struct cube_cube *c, struct cube_err *err)
 	if (r == 0)
 		r = cube_buf_addc(&text, '\n');
 	if (r == 0)
-		r = cube_state_replace(c->dir_fd, "cube.json", text.data, text.len);
+		r = state_swap(c->dir_fd, &text);
 	cube_buf_done(&text);
 	if (r < 0)
 		return cube_fail(err, r, "sandbox '%s': its state: %s", c->name, cube_errno_text(r));

@@ -468,6 +468,8 @@ static void damage(void **state)
 	cube_domain_leave(s.d);
 	stage_down(&s);
 	write_file(&s, path, "{\"version\":1", 12);
+	(void)snprintf(path + strlen(path), sizeof(path) - strlen(path), ".old");
+	write_file(&s, path, "", 0);
 	stage_up(&s);
 	assert_null(find(&s, "bad"));
 	expect(&s, find(&s, "good"), "echo fine", "fine\n");
@@ -475,6 +477,31 @@ static void damage(void **state)
 	char *still = stage_file(&s, path); /* it is not thrown away */
 	assert_non_null(still);
 	cube_free(still);
+	host_close(&s);
+}
+
+/* The newer state never reached the medium: the one before it counts. */
+static void damage_of_the_newer_one(void **state)
+{
+	struct stage s;
+	char path[96];
+
+	(void)state;
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+
+	assert_int_equal(stage_cube(&s, c, "set label.x=1"), 0);
+	assert_int_equal(stage_cube(&s, c, "set label.x=2"), 0);
+	cube_domain_enter(s.d);
+	(void)snprintf(path, sizeof(path), "cubes/%s/cube.json", c->uid);
+	cube_domain_leave(s.d);
+	stage_killed(&s);
+	write_file(&s, path, "", 0);
+	stage_up(&s);
+	c = find(&s, "dev");
+	assert_non_null(c);
+	assert_string_equal(cube_map_get(c->labels, "x"), "1");
+	expect(&s, c, "echo fine", "fine\n");
 	host_close(&s);
 }
 
@@ -559,6 +586,7 @@ int main(void)
 		cmocka_unit_test(destructions_that_were_cut_off),
 		cmocka_unit_test(journal_cut_anywhere),
 		cmocka_unit_test(damage),
+		cmocka_unit_test(damage_of_the_newer_one),
 		cmocka_unit_test(nothing_is_left_of_what_never_was),
 		cmocka_unit_test(journal_is_compact),
 		cmocka_unit_test(links_that_break),
