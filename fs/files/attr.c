@@ -168,7 +168,7 @@ int cube_files_access(struct cube_files_space *s, const struct cube_files_cred *
 
 	if (r == 0)
 		r = cube_fattr_get(n, &st);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if ((mask & W_OK) != 0 && (n->mount->read_only || n->is_void))
 		return -EROFS;

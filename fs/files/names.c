@@ -28,7 +28,7 @@ int cube_fname_entry(const struct cube_fdoor *d, const char *name, struct cube_f
 		cube_fnode_drop_name(d->n, name, false);
 	if (r == 0)
 		r = cube_fnode_intern(d->n, name, &seen, true, &n);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	r = cube_fattr_show(n, &seen.st, &ret->st);
 	if (r < 0) {
@@ -50,12 +50,12 @@ static int name_lookup_dot(struct cube_fnode *dir, const char *name, struct cube
 	char own[NAME_MAX + 1];
 	int r;
 
-	if (name[1] == '\0' || cube_fnode_place(dir, 0, &n, own) < 0) {
+	if (name[1] == '\0' || cube_fnode_place(dir, 0, &n, own) != 0) {
 		cube_fnode_pin_more(dir);
 		n = dir;
 	}
 	r = cube_fattr_get(n, &ret->st);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	cube_fnode_count(n);
 	return name_fill(n, ret);
@@ -69,7 +69,7 @@ int cube_files_lookup(struct cube_files_space *s, uint64_t parent, const char *n
 
 	if (r == 0)
 		r = cube_fdoor_open(s, parent, CUBE_DOOR_DIR, &d);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	return name_is_dot(name) ? name_lookup_dot(d.n, name, ret) : cube_fname_entry(&d, name, ret);
 }

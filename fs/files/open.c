@@ -170,7 +170,7 @@ int cube_files_open(struct cube_files_space *s, uint64_t id, int flags, struct c
 		r = open_refusal(n, flags); /* before anything is walked to */
 	if (r == 0)
 		r = cube_fdoor_open(s, id, 0, &d);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	flags &= OPEN_FLAGS;
 	return n->is_void ? open_void(n, flags, ret) : open_fd(n, d.fd->fd, flags, false, ret);

@@ -18,7 +18,7 @@ static int remove_open(struct cube_files_space *s, uint64_t parent, const char *
 
 	if (r == 0)
 		r = cube_fdoor_open(s, parent, CUBE_DOOR_DIR | CUBE_DOOR_WRITE, ret);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (cube_fpoint_find(ret->n->point, name) != NULL)
 		return -EBUSY;
@@ -83,10 +83,10 @@ int cube_files_rename(struct cube_files_space *s, uint64_t parent, const char *n
 			return -EBUSY;
 	}
 	r = remove_open(s, parent, name, &from);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	r = remove_open(s, new_parent, new_name, &to);
-	if (r < 0 && !(r == -ENOENT && to.fd != NULL))
+	if (r != 0 && !(r == -ENOENT && to.fd != NULL))
 		return r;
 	return rename_run(&from, name, &to, new_name, flags);
 }

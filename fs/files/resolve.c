@@ -5,8 +5,8 @@
  * It stands at `path`, which has neither links nor ".." in it, and takes one component of `rest` after the
  * other: a ".." takes the last name off `path` (at the root: nothing), a directory's name is put behind it, a
  * link's text in front of `rest`. It ends when no ".." is left: then `path` and the rest together are the
- * answer. When a component is not there (or is no directory), the link is broken inside; then the answer keeps
- * that component and the names behind it, without "..", and so fails in the same way.
+ * answer. When a component is not there (or is no directory), the link is broken inside; then the answer
+ * keeps that component and the names behind it, without "..", and so fails in the same way.
  *
  * Hostile trees: each walk has a limit of steps and of links. Beyond them, and where links lead round in
  * circles, the answer is ELOOP. */
@@ -146,7 +146,7 @@ static int resolve_name(struct resolve *w, const char *name)
 
 	if (r == 0)
 		r = resolve_peek(w, name, &seen);
-	if (r < 0)
+	if (r != 0)
 		return r;
 	if (S_ISLNK(seen.st.st_mode))
 		return resolve_link(w, name);

@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include "backends/base/err.h"
 #include "backends/base/file.h"
 
 const struct cube_files_cred stage_cred = {.uid = 0, .gid = 0, .pid = 1};
@@ -34,7 +35,7 @@ void stage_need_root(void)
 static void must(int r, const char *what)
 {
 	if (r < 0)
-		fail_msg("%s: %s", what, strerror(errno));
+		fail_msg("%s: %s", what, cube_errno_text(errno));
 }
 
 static void stage_make_layers(struct stage *s)
@@ -71,7 +72,7 @@ void stage_prepare(struct stage *s, enum stage_kind kind)
 	*s = (struct stage){.seed = 42, .root = {.fd = -1}};
 	(void)snprintf(s->top, sizeof(s->top), "/tmp/cubefs-files-XXXXXX");
 	if (mkdtemp(s->top) == NULL)
-		fail_msg("mkdtemp: %s", strerror(errno));
+		fail_msg("mkdtemp: %s", cube_errno_text(errno));
 	if (geteuid() == 0 && kind != STAGE_DISK)
 		must(mount("stage", s->top, "tmpfs", 0, "mode=755"), "tmpfs");
 	s->top_fd = open(s->top, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -128,7 +129,7 @@ void stage_mount(struct stage *s, const char *path, const char *from, bool read_
 	unsigned i = s->root.n_mounts++;
 
 	if (mkdirat(s->top_fd, from, 0755) < 0 && errno != EEXIST)
-		fail_msg("%s: %s", from, strerror(errno));
+		fail_msg("%s: %s", from, cube_errno_text(errno));
 	(void)snprintf(s->root.mounts[i].path, sizeof(s->root.mounts[i].path), "%s", path);
 	s->root.mounts[i].fd = openat(s->top_fd, from, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	must(s->root.mounts[i].fd, from);
@@ -183,7 +184,7 @@ uint64_t stage_node(struct stage *s, const char *path)
 	int r = stage_lookup(s, path, &e);
 
 	if (r < 0)
-		fail_msg("%s: %s", path, strerror(-r));
+		fail_msg("%s: %s", path, cube_errno_text(-r));
 	return e.id;
 }
 
@@ -193,7 +194,7 @@ const char *stage_read(struct stage *s, const char *path, char *buf, size_t size
 	ssize_t n = cube_files_open(s->space, stage_node(s, path), O_RDONLY, &h);
 
 	if (n < 0)
-		fail_msg("%s: %s", path, strerror((int)-n));
+		fail_msg("%s: %s", path, cube_errno_text((int)-n));
 	n = cube_files_read(h, buf, size - 1, 0);
 	assert_true(n >= 0);
 	buf[n] = '\0';

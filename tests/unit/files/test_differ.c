@@ -145,7 +145,7 @@ static void do_rename(struct differ *d, struct place *p)
 {
 	static const unsigned flags[] = {0, 0, 0, RENAME_NOREPLACE, RENAME_EXCHANGE};
 	unsigned flag = flags[pick(d, CUBE_COUNT(flags))];
-	struct place to;
+	struct place to = {.fd = -1};
 
 	pick_place(d, &to);
 	if (to.fd >= 0)
@@ -157,7 +157,7 @@ static void do_rename(struct differ *d, struct place *p)
 static void do_link(struct differ *d, struct place *p)
 {
 	struct cube_files_entry e;
-	struct place to;
+	struct place to = {.fd = -1};
 	int r = cube_files_lookup(d->s.space, p->id, p->name, &e);
 
 	pick_place(d, &to);
@@ -343,7 +343,7 @@ static const struct {
 static void one_step(struct differ *d)
 {
 	unsigned total = 0, at, i;
-	struct place p;
+	struct place p = {.fd = -1};
 
 	for (i = 0; i < CUBE_COUNT(ops); i++)
 		total += ops[i].weight;
