@@ -19,6 +19,9 @@ void cube_op_run_create(struct cube_op *op)
 	char *id = NULL;
 
 	/* The intention is on the medium before anything exists. */
+	cube_domain_enter(op->cube->domain);
+	cube_own(op->cube)->sync_due = false;
+	cube_domain_leave(op->cube->domain);
 	cube_state_sync(op->cube->dir_fd);
 	cube_output_prepare(op->cube);
 	op->code = cube_backend_create(op_backend(op), &op->spec.spec, op->cancel, &id, &op->err);
