@@ -105,7 +105,8 @@ mkdir "$D/jobs/seen"; echo 'echo i was here' >"$D/jobs/seen/cmd"
 wait_for 5 grep -q '"event":"job.ended"' "$WORK/events"
 wait_for 5 grep -q 'i was here' "$WORK/logs"
 check_not grep -q cloned "$WORK/logs"
-kill $follower $follower2; wait 2>/dev/null || true
+kill $follower $follower2
+wait $follower $follower2 2>/dev/null || true
 
 # a plain open for writing of a channel that takes none
 expect_errno EPERM bash -c "echo x >'$D/logs'"

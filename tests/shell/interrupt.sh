@@ -116,9 +116,10 @@ wait_for 5 eval '[ "$(cat "$D/exec")" = "by a child" ]'
 
 # two writers of one session: one after the other
 ( echo 'sleep 0.7; echo first' >"$D/exec" ) & sleep 0.2
-( echo 'echo second' >"$D/exec" ) & sleep 0.2
+( echo 'echo second' >"$D/exec" ) & WRITER=$!
+sleep 0.2
 check_eq "$(cat "$D/exit")" -
-wait
+wait $WRITER
 check_eq "$(cat "$D/exec")" second
 # one that waits for its turn and is interrupted never runs
 ( echo 'sleep 1' >"$D/exec" ) & first=$!

@@ -27,7 +27,8 @@ expect_errno EHOSTDOWN bash -c "mkdir '$D/jobs/k' && echo true >'$D/jobs/k/cmd'"
 check_eq "$(cat "$D/files/workspace/file")" kept
 check_eq "$(cat "$D/jobs/j/exit")" 143
 check_eq "$(cat "$D/exec")" ''
-expect_errno ETIMEDOUT bash -c "echo 'wait running 0' >'$D/ctl'"
+expect_errno EHOSTDOWN bash -c "echo 'wait running 5' >'$D/ctl'"
+expect_errno ETIMEDOUT bash -c "echo 'wait paused 0' >'$D/ctl'"
 
 put "$D/ctl" start
 check_eq "$(field "$D/status" state)" running

@@ -24,7 +24,7 @@ expect_errno ENOENT ls nothing
 expect_errno ENOENT rmdir nothing
 
 # one of twenty
-for i in {1..20}; do ( mkdir race 2>/dev/null && echo won >>"$WORK/won" || true ) & done; wait
+for i in {1..20}; do ( mkdir race 2>/dev/null && echo won >>"$WORK/won" || true ) & racers+=($!); done; wait "${racers[@]}"
 check_eq "$(wc -l <"$WORK/won")" 1
 expect_error EEXIST error "race" bash -c "echo 'create race' > ctl"
 rmdir race

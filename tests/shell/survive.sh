@@ -63,9 +63,10 @@ check_eq "$(run stopped 'cat x')" x
 # killed in the middle of everything, again and again: names are whole or free, and nothing is left
 for n in $(seq 8); do
 	( for i in 1 2 3; do mkdir "$MNT/k$n-$i"; echo 'echo ok' >"$MNT/k$n-$i/exec"; rmdir "$MNT/k$n-$i"; done ) 2>/dev/null &
+	maker=$!
 	sleep "0.$((n * 7 % 10))"
 	kill_cubefs
-	wait
+	wait $maker || true
 	start_cubefs
 done
 for name in $(ls "$MNT" | grep '^k' || true); do
