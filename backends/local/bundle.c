@@ -43,7 +43,7 @@ static const struct {
 	const char *target, *type, *options;
 } bundle_mounts[] = {
 	{"/proc", "proc", "nosuid,noexec,nodev"},
-	{"/dev", "tmpfs", "nosuid,strictatime,mode=755,size=1m,nr_inodes=4k"},
+	{"/dev", "tmpfs", "nosuid,strictatime,mode=755,size=16m,nr_inodes=4k"},
 	{"/dev/pts", "devpts", BUNDLE_DEVPTS ",gid=5"},
 	{"/dev/shm", "tmpfs", "nosuid,noexec,nodev,mode=1777,size=64m"},
 	{"/dev/mqueue", "mqueue", "nosuid,noexec,nodev"},
