@@ -35,7 +35,7 @@ echo 'MORE=3' >>"$D/env"
 check_eq "$(srun b 'echo "$NEW $MORE"')" 'two words 3'
 srun a 'export MINE="quote'"'"'s and \\ \$"'
 check grep -qF "MINE=quote's and \\ \$" "$D/sessions/a/env"
-put "$D/sessions/a/env" 'SET=by file'
+echo 'SET=by file' >>"$D/sessions/a/env"
 check_eq "$(srun a 'echo "$SET"')" 'by file'
 expect_error EINVAL "$D/error" 'line 1' bash -c "echo nonsense >'$D/env'"
 check_eq "$(cat "$D/env")" $'NEW=two words\nMORE=3' 'env after a refused write'
