@@ -10,7 +10,8 @@ D=$MNT/dev
 # runs `echo TEXT > exec` in a process of its own that dies of signals; its id in WRITER
 write_behind() { # TEXT
 	python3 - "$D/exec" "$1" <<'E2' &
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL) # a shell starts what is behind with INT ignored
 fd = os.open(sys.argv[1], os.O_WRONLY)
 os.write(fd, sys.argv[2].encode())
 os.close(fd)
