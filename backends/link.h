@@ -65,7 +65,7 @@ struct cube_link_start {
 	const char *text;
 	size_t text_len;
 	const char *env;    /* NUL-separated NAME=VALUE. Fresh process and new session: its whole environment
-	                       (the far side adds nothing). Live session: what to change first; NAME alone unsets */
+	                       (the far side adds nothing but PWD). Live session: what to change first; NAME alone unsets */
 	size_t env_len;
 	const char *cwd;    /* absolute. NULL: fresh: /workspace; session: where it is */
 	const char *user;   /* "", NAME, UID or UID:GID; session: only when it is opened */

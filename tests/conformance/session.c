@@ -67,7 +67,7 @@ static void killed_command(struct subject *s)
 	struct bed b = bed_open(s);
 	struct run r;
 
-	expect_output(&b, SESSION, "cd /tmp; kept=yes", "");
+	expect_output(&b, SESSION, "cd /tmp; export KEPT=yes", "");
 	run_init(&r, b.ear, s->dialect->hang);
 	r.start.session = SESSION;
 	run_start(&r);
@@ -78,7 +78,7 @@ static void killed_command(struct subject *s)
 	assert_int_equal(r.ended->end.how, CUBE_END_KILLED);
 	assert_int_equal(r.ended->end.code, 128 + SIGTERM);
 	run_done(&r);
-	expect_output(&b, SESSION, "pwd; echo $kept", "/tmp\nyes\n");
+	expect_output(&b, SESSION, "pwd; echo $KEPT", "/tmp\nyes\n");
 	bed_close(&b);
 }
 
@@ -194,7 +194,7 @@ static void syntax_error(struct subject *s)
 	r.start.session = SESSION;
 	run_expect(&r, CUBE_END_EXIT, 2);
 	run_done(&r);
-	expect_output(&b, SESSION, "echo $kept", "yes\n");
+	expect_output(&b, SESSION, "echo $KEPT", "yes\n");
 	bed_close(&b);
 }
 
@@ -203,13 +203,13 @@ static void timed_out(struct subject *s)
 	struct bed b = bed_open(s);
 	struct run r;
 
-	expect_output(&b, SESSION, "kept=yes", "");
+	expect_output(&b, SESSION, "export KEPT=yes", "");
 	run_init(&r, b.ear, s->dialect->hang);
 	r.start.session = SESSION;
 	r.start.timeout_s = 1;
 	run_expect(&r, CUBE_END_TIMEOUT, 124);
 	run_done(&r);
-	expect_output(&b, SESSION, "echo $kept", "yes\n");
+	expect_output(&b, SESSION, "echo $KEPT", "yes\n");
 	bed_close(&b);
 }
 
