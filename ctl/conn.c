@@ -292,7 +292,6 @@ static void conn_up(void *ctx, uint64_t boot)
 
 	if (conn == NULL)
 		return;
-	conn->up = true;
 	conn->boot = boot;
 	if (cube_own(conn->cube)->boot != boot) {
 		cube_own(conn->cube)->boot = boot;

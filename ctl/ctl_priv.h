@@ -268,7 +268,7 @@ struct cube_conn {
 	struct cube_cube *cube;  /* borrowed: a live connection ends before its sandbox */
 	struct cube_link *agent; /* NULL until the backend gave it */
 	struct cube_cancel *cancel;
-	bool up, synced;
+	bool synced;
 	bool dead;    /* abandoned: what still comes is dropped */
 	bool closing; /* posted */
 	uint64_t boot;

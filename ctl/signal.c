@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <strings.h>
 
 #include "backends/base/macros.h"
@@ -66,15 +65,6 @@ int cube_signal_parse(const char *word, int *ret, struct cube_err *err)
 	return cube_fail(err, -EINVAL,
 			 "no signal '%s': a name as HUP, INT, TERM, KILL, USR1, or a number from 1 to 64",
 			 word);
-}
-
-const char *cube_signal_name(int sig, char out[16])
-{
-	for (size_t i = 0; i < CUBE_COUNT(signals); i++)
-		if (signals[i].sig == sig)
-			return signals[i].name;
-	(void)snprintf(out, 16, "%d", sig);
-	return out;
 }
 
 bool cube_signal_ends(int sig)

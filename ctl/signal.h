@@ -9,8 +9,6 @@
 
 /* -EINVAL with the names that are known. */
 int cube_signal_parse(const char *word, int *ret, struct cube_err *err);
-/* "TERM"; "SIG34" style for one without a name. Constant or in @out. */
-const char *cube_signal_name(int sig, char out[16]);
 /* Does it end a process that does nothing about it? */
 bool cube_signal_ends(int sig);
 

@@ -105,6 +105,7 @@ static void run_command(struct worker *w, struct cube_cube *c)
 		cube_domain_enter(w->s->d);
 		if (i == 20 || draw(w, 40) == 0)
 			cube_job_interrupt(j);
+		(void)cube_cube_usable(c, true, NULL); /* what is paused by another worker ends nothing */
 		over = j->state == CUBE_JOB_ENDED;
 		if (over)
 			cube_job_unref(j);
