@@ -194,7 +194,7 @@ static void syntax_error(struct subject *s)
 	r.start.session = SESSION;
 	run_expect(&r, CUBE_END_EXIT, 2);
 	run_done(&r);
-	expect_output(&b, SESSION, "echo $KEPT", "yes\n");
+	expect_output(&b, SESSION, "echo $kept", "yes\n");
 	bed_close(&b);
 }
 
