@@ -80,18 +80,31 @@ void cube_agent_data_retry(void *ctx)
 	pthread_mutex_unlock(&l->lock);
 }
 
-/* Stores it: true when the totals are other than before. */
-static bool data_store(struct agent_link *l, struct agent_job *job, struct cube_wire_data *m)
+/* The bytes of stderr among the first offset + len. */
+static uint64_t data_err_total(const struct agent_job *job, const struct cube_wire_data *m)
 {
-	if (job->out_fd < 0 || cube_imap_get(l->stalled, job->id) != NULL || !data_trim(job, m))
-		return false;
+	if (job->order_fd < 0)
+		return 0;
+	return m->err ? m->before + m->len : m->offset - m->before;
+}
+
+/* Neither stream may have fewer bytes than before. */
+static bool data_fits(const struct agent_job *job, const struct cube_wire_data *m)
+{
+	uint64_t err_total = data_err_total(job, m);
+
+	return err_total >= job->err_total && m->offset + m->len - err_total >= job->total - job->err_total;
+}
+
+/* Stores it: true when the totals are other than before. */
+static bool data_store(struct agent_link *l, struct agent_job *job, const struct cube_wire_data *m)
+{
 	if (data_write(job, m) < 0) {
 		data_stall(l, job);
 		return false;
 	}
+	job->err_total = data_err_total(job, m);
 	job->total = m->offset + m->len;
-	if (job->order_fd >= 0)
-		job->err_total = m->err ? m->before + m->len : m->offset - m->before;
 	(void)cube_agent_send_number(l, CUBE_WIRE_ACK, job->id, job->total);
 	return true;
 }
@@ -102,19 +115,23 @@ int cube_agent_receive_data(struct agent_link *l, const struct cube_wire_head *h
 	struct cube_wire_data m;
 	struct agent_job *job;
 	uint64_t total = 0, err_total = 0;
-	bool tell;
+	bool tell = false, ok = !l->pass_fds && cube_wire_get_data(body, head->len, &m);
 
-	if (l->pass_fds || !cube_wire_get_data(body, head->len, &m))
-		return cube_fail(err, -EPROTO,
-				 "the agent sent output that breaks the protocol: restart the sandbox");
 	pthread_mutex_lock(&l->lock);
 	job = cube_imap_get(l->jobs, head->id);
-	tell = job != NULL && data_store(l, job, &m);
+	if (ok && job != NULL && job->out_fd >= 0 && cube_imap_get(l->stalled, job->id) == NULL &&
+	    data_trim(job, &m)) {
+		ok = data_fits(job, &m);
+		tell = ok && data_store(l, job, &m);
+	}
 	if (tell) {
 		total = job->total;
 		err_total = job->err_total;
 	}
 	pthread_mutex_unlock(&l->lock);
+	if (!ok)
+		return cube_fail(err, -EPROTO,
+				 "the agent sent output that breaks the protocol: restart the sandbox");
 	if (tell && cube_agent_listening(l))
 		l->handler->output(l->ctx, head->id, total, err_total);
 	if (tell)
