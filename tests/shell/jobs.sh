@@ -51,7 +51,7 @@ printf '/etc/passwd' >"$J/noexec/argv"
 check_eq "$(cat <>"$J/noexec/exit")" 126
 
 # once only
-expect_error EBUSY "$D/error" job .a. has a command' bash -c "echo again >'$J/a/cmd'"
+expect_error EBUSY "$D/error" 'job .a. has a command' bash -c "echo again >'$J/a/cmd'"
 expect_errno EBUSY bash -c "printf again >'$J/a/argv'"
 
 # before the start: cwd, env, user, merge, tty, timeout
