@@ -297,6 +297,32 @@ static void load_one(struct cube_domain *d, const char *entry)
 	}
 }
 
+static int load_by_age(const void *a, const void *b)
+{
+	const struct cube_cube *x = *(struct cube_cube *const *)a, *y = *(struct cube_cube *const *)b;
+
+	return x->created_wall < y->created_wall ? -1 : x->created_wall > y->created_wall;
+}
+
+/* A directory has no order; listings have that in which they were made, as before. */
+static int load_sort(struct cube_domain *d, struct cube_err *err)
+{
+	size_t n = 0, count = cube_map_count(d->by_name);
+	struct cube_cube **all = cube_calloc(count + 1, sizeof(void *));
+
+	if (all == NULL)
+		return cube_fail(err, -ENOMEM, "state directory '%s': out of memory", d->state_dir);
+	for (struct cube_list *i = cube_list_pop(&d->cubes); i != NULL; i = cube_list_pop(&d->cubes))
+		all[n++] = cube_list_entry(i, struct cube_cube, link);
+	qsort(all, n, sizeof(void *), load_by_age);
+	for (size_t i = 0; i < n; i++) {
+		all[i]->seq = d->next_seq++;
+		cube_list_push(&d->cubes, &all[i]->link);
+	}
+	cube_free(all);
+	return 0;
+}
+
 int cube_load_all(struct cube_domain *d, struct cube_err *err)
 {
 	int fd = openat(cube_domain_own(d)->cubes_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -311,7 +337,7 @@ int cube_load_all(struct cube_domain *d, struct cube_err *err)
 		if (e->d_name[0] != '.')
 			load_one(d, e->d_name);
 	(void)closedir(dir);
-	return 0;
+	return load_sort(d, err);
 }
 
 /* ---- What became of it ---- */

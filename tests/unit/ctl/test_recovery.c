@@ -261,6 +261,10 @@ static void states_are_kept(void **state)
 	assert_int_equal(stage_cube(&s, stage_make(&s, "stopped"), "stop"), 0);
 	stage_killed(&s);
 	stage_up(&s);
+	cube_domain_enter(s.d);
+	assert_string_equal(cube_domain_next(s.d, 0)->name, "running");
+	assert_string_equal(cube_domain_next(s.d, cube_domain_next(s.d, 0)->seq)->name, "paused");
+	cube_domain_leave(s.d);
 	assert_true(stage_phase(&s, find(&s, "running"), CUBE_RUNNING));
 	assert_true(stage_phase(&s, find(&s, "paused"), CUBE_PAUSED));
 	assert_true(stage_phase(&s, find(&s, "stopped"), CUBE_STOPPED));
