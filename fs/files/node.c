@@ -117,8 +117,9 @@ static bool node_is(const struct cube_fnode *n, const struct cube_fpeek *seen)
 {
 	const struct cube_fobject o = node_object(seen);
 
+	/* mounts are told by their paths, which is how we came here */
 	return n->object.ino == o.ino && n->object.dev == o.dev && n->object.type == o.type &&
-	       n->mount == seen->mount && n->is_top == seen->is_top && n->is_void == seen->is_void;
+	       n->is_void == seen->is_void;
 }
 
 static struct cube_fnode *node_use(struct cube_fnode *n, bool count)

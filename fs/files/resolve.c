@@ -19,7 +19,7 @@
 #include "fs/files/files_priv.h"
 
 #define RESOLVE_STEPS 1024 /* names looked at */
-#define RESOLVE_LINKS 40   /* the kernel's own limit */
+#define RESOLVE_LINKS 39   /* the kernel follows 40, of which the link that is shown is one */
 #define RESOLVE_REST  (4 * PATH_MAX)
 
 struct resolve {
@@ -201,7 +201,6 @@ static int resolve_broken(struct resolve *w, char *name)
 static int resolve_walk(struct resolve *w)
 {
 	char name[PATH_MAX] = "";
-	const char *rest;
 	int r = 0;
 
 	while (r == 0 && resolve_needed(w)) {
@@ -215,8 +214,7 @@ static int resolve_walk(struct resolve *w)
 		return r;
 	if (r < 0)
 		return resolve_broken(w, name);
-	rest = w->rest + strspn(w->rest, "/"); /* an absolute link's, whose root is the empty path */
-	return *rest != '\0' ? resolve_append(w, rest) : 0;
+	return w->rest[0] != '\0' ? resolve_append(w, w->rest) : 0;
 }
 
 int cube_fresolve(struct cube_files *f, char *path, const char *rest)

@@ -290,6 +290,26 @@ static void test_numbers(void **state)
 	stage_close(&s);
 }
 
+/* They do not depend on the device's number, which is another one after each mount. */
+static void test_numbers_of_a_device(void **state)
+{
+	struct cube_files_entry e;
+	struct stage s[2];
+	uint64_t ino[2];
+
+	(void)state;
+	stage_need_root();
+	for (int i = 0; i < 2; i++) {
+		stage_open(&s[i]);
+		assert_int_equal(stage_lookup(&s[i], "", &e), 0);
+		assert_int_equal(cube_files_getattr(s[i].space, s[i].id, NULL, &e.st), 0);
+		ino[i] = e.st.st_ino;
+	}
+	assert_int_equal(ino[0], ino[1]);
+	stage_close(&s[0]);
+	stage_close(&s[1]);
+}
+
 static void test_access(void **state)
 {
 	static const struct {
@@ -357,6 +377,7 @@ int main(void)
 		cmocka_unit_test(test_owners_of_new),
 		cmocka_unit_test(test_owners_exchanged_only),
 		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_numbers_of_a_device),
 		cmocka_unit_test(test_access),
 		cmocka_unit_test(test_statfs),
 	};

@@ -18,14 +18,17 @@ struct taken {
 		off_t next;
 	} list[64];
 	unsigned n, limit; /* limit 0: none */
+	uint64_t refused;
 };
 
 static int take(void *ctx, const char *name, const struct cube_files_entry *e, off_t next)
 {
 	struct taken *t = ctx;
 
-	if (t->limit != 0 && t->n == t->limit)
+	if (t->limit != 0 && t->n == t->limit) {
+		t->refused = e->id;
 		return 1;
+	}
 	assert_true(t->n < CUBE_COUNT(t->list));
 	(void)snprintf(t->list[t->n].name, sizeof(t->list[0].name), "%s", name);
 	t->list[t->n].e = *e;
@@ -122,9 +125,38 @@ static void test_plus(void **state)
 		assert_int_equal(cube_files_getattr(s.space, t.list[i].e.id, NULL, &st), 0);
 		assert_int_equal(st.st_ino, t.list[i].e.st.st_ino);
 		assert_int_equal(st.st_mode, t.list[i].e.st.st_mode);
-		cube_files_forget(s.space, t.list[i].e.id, 1); /* the one that was refused is not counted: */
+		cube_files_forget(s.space, t.list[i].e.id, 1);
 		assert_int_equal(cube_files_getattr(s.space, t.list[i].e.id, NULL, &st), -ESTALE);
 	}
+	assert_true(t.refused != 0); /* not counted */
+	assert_int_equal(cube_files_getattr(s.space, t.refused, NULL, &st), -ESTALE);
+	cube_files_release(h);
+	stage_close(&s);
+}
+
+static int refuse(void *ctx, const char *name, const struct cube_files_entry *e, off_t next)
+{
+	(void)ctx;
+	(void)name;
+	(void)e;
+	(void)next;
+	return 1;
+}
+
+/* Who starts again gets the directory as it is now, also when nothing was taken the first time. */
+static void test_start_again(void **state)
+{
+	struct taken t = {.n = 0};
+	struct cube_files_handle *h;
+	struct stage s;
+
+	(void)state;
+	stage_open(&s);
+	assert_int_equal(cube_files_opendir(s.space, s.id, &h), 0);
+	assert_int_equal(cube_files_readdir(s.space, h, 0, false, refuse, NULL), 0);
+	stage_write(&s, "new", "");
+	assert_int_equal(cube_files_readdir(s.space, h, 0, false, take, &t), 0);
+	assert_int_equal(t.n, 3);
 	cube_files_release(h);
 	stage_close(&s);
 }
@@ -262,10 +294,10 @@ static void test_large(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),  cmocka_unit_test(test_numbers_overlay),
-		cmocka_unit_test(test_plus),     cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_vanished), cmocka_unit_test(test_wrong_handles),
-		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_numbers),       cmocka_unit_test(test_numbers_overlay),
+		cmocka_unit_test(test_plus),          cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_start_again),   cmocka_unit_test(test_vanished),
+		cmocka_unit_test(test_wrong_handles), cmocka_unit_test(test_large),
 	};
 
 	stage_main();

@@ -158,7 +158,8 @@ static void test_swapped_file(void **state)
 	for (int i = 0; i < ROUNDS; i++) {
 		int r = cube_files_create(h.s.space, &stage_cred, h.s.id, "f", O_RDWR, 0644, &e, &f);
 
-		assert_true(r == 0 || r == -ENXIO || harmless(r));
+		/* there is always something */
+		assert_true(r == 0 || r == -ENXIO || r == -ELOOP || r == -EISDIR);
 		if (r < 0)
 			continue;
 		assert_int_equal(cube_files_read(f, buf, sizeof(buf), 0), 6);

@@ -266,6 +266,29 @@ static void test_bombs(void **state)
 	stage_close(&s);
 }
 
+/* As many links as the kernel follows, and one more. */
+static void test_chain(void **state)
+{
+	char name[16], target[16], buf[PATH_MAX];
+	struct stage s;
+
+	(void)state;
+	stage_open(&s);
+	fill_tree(&s);
+	stage_symlink(&s, "a/b", "c0");
+	for (int i = 1; i < 45; i++) {
+		(void)snprintf(name, sizeof(name), "c%d", i);
+		(void)snprintf(target, sizeof(target), "c%d", i - 1);
+		stage_symlink(&s, target, name);
+		(void)snprintf(name, sizeof(name), "up%d", i);
+		(void)snprintf(target, sizeof(target), "c%d/..", i);
+		stage_symlink(&s, target, name);
+		assert_string_equal(stage_readlink(&s, name, buf, sizeof(buf)), i < 39 ? "a" : "-ELOOP");
+		check_same(&s, name);
+	}
+	stage_close(&s);
+}
+
 static void test_raw(void **state)
 {
 	char buf[PATH_MAX];
@@ -364,8 +387,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),         cmocka_unit_test(test_moved),
 		cmocka_unit_test(test_several_names), cmocka_unit_test(test_long),
-		cmocka_unit_test(test_bombs),         cmocka_unit_test(test_raw),
-		cmocka_unit_test(test_random_trees),
+		cmocka_unit_test(test_bombs),         cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_raw),           cmocka_unit_test(test_random_trees),
 	};
 
 	stage_main();

@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backends/base/macros.h"
@@ -294,6 +296,85 @@ static void test_mounted_over(void **state)
 	stage_close(&s);
 }
 
+/* Mounts of a namespace that is not ours, reached as those of a sandbox are: through /proc/PID/root. The
+ * kernel would let us remove what they are on, and unmount them. */
+static pid_t other_namespace(const struct stage *s, int hold[2])
+{
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		char at[128];
+
+		(void)close(hold[1]);
+		(void)snprintf(at, sizeof(at), "%s/root/trap", s->top);
+		if (unshare(CLONE_NEWNS) < 0 || mount("inside", at, "tmpfs", 0, NULL) < 0)
+			_exit(1);
+		(void)!write(ready[1], "r", 1);
+		(void)!read(hold[0], &c, 1);
+		_exit(0);
+	}
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	(void)close(ready[0]);
+	return pid;
+}
+
+static void test_mounted_elsewhere(void **state)
+{
+	struct cube_files_entry e;
+	struct stage s;
+	char path[128];
+	int hold[2], status;
+	pid_t pid;
+
+	(void)state;
+	stage_need_root();
+	stage_prepare(&s, STAGE_PLAIN);
+	stage_mkdir(&s, "trap");
+	pid = other_namespace(&s, hold);
+	(void)close(s.fd);
+	(void)snprintf(path, sizeof(path), "/proc/%d/root%s/root", (int)pid, s.top);
+	s.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(s.fd >= 0);
+	stage_attach(&s);
+	assert_int_equal(stage_lookup(&s, "trap", &e), 0);
+	assert_int_equal(e.st.st_mode, S_IFDIR | 0555);
+	assert_int_equal(cube_files_rmdir(s.space, s.id, "trap"), -EBUSY);
+	assert_int_equal(cube_files_rename(s.space, s.id, "trap", s.id, "x", 0), -EBUSY);
+	(void)close(hold[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	(void)close(hold[0]);
+	stage_close(&s);
+}
+
+/* The same file, mounted on itself: by its node it is not reached either. */
+static void test_mounted_on_itself(void **state)
+{
+	struct cube_files_handle *h;
+	struct stage s;
+	char at[128];
+	struct stat st;
+	uint64_t f;
+
+	(void)state;
+	stage_need_root();
+	stage_open(&s);
+	stage_write(&s, "f", "");
+	f = stage_node(&s, "f");
+	(void)snprintf(at, sizeof(at), "%s/root/f", s.top);
+	assert_int_equal(mount(at, at, NULL, MS_BIND, NULL), 0);
+	assert_int_equal(cube_files_open(s.space, f, O_RDONLY, &h), -ESTALE);
+	assert_int_equal(cube_files_getattr(s.space, f, NULL, &st), -ESTALE);
+	stage_close(&s);
+}
+
 /* A file system of a hostile process that never answers: nothing of ours waits for it. */
 static void test_mounted_hanging(void **state)
 {
@@ -359,6 +440,8 @@ int main(void)
 		cmocka_unit_test(test_mounted_inside),
 		cmocka_unit_test(test_mounted_inside_listing),
 		cmocka_unit_test(test_mounted_over),
+		cmocka_unit_test(test_mounted_elsewhere),
+		cmocka_unit_test(test_mounted_on_itself),
 		cmocka_unit_test(test_mounted_hanging),
 		cmocka_unit_test(test_bad_roots),
 	};

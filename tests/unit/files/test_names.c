@@ -236,6 +236,46 @@ static void test_replaced_inside(void **state)
 	stage_close(&s);
 }
 
+/* Another file of that name: nobody who knows the old one gets the new. */
+static void test_file_replaced_inside(void **state)
+{
+	struct cube_files_handle *h;
+	struct stage s;
+	struct stat st;
+	uint64_t f;
+
+	(void)state;
+	stage_open(&s);
+	stage_write(&s, "f", "old");
+	stage_write(&s, "g", "new");
+	f = stage_node(&s, "f");
+	assert_int_equal(renameat(s.fd, "g", s.fd, "f"), 0);
+	assert_int_equal(cube_files_open(s.space, f, O_RDONLY, &h), -ESTALE);
+	assert_int_equal(cube_files_getattr(s.space, f, NULL, &st), -ESTALE);
+	assert_int_equal(cube_files_setattr(s.space, f, NULL, &st, CUBE_SET_MTIME_NOW, &st), -ESTALE);
+	assert_int_not_equal(stage_node(&s, "f"), f);
+	stage_close(&s);
+}
+
+/* A directory that was found to be gone is another one when it is there again, whatever its number. */
+static void test_directory_again(void **state)
+{
+	struct cube_files_entry e;
+	struct stage s;
+	uint64_t d;
+
+	(void)state;
+	stage_prepare(&s, STAGE_DISK);
+	stage_attach(&s);
+	stage_mkdir(&s, "d");
+	d = stage_node(&s, "d");
+	assert_int_equal(unlinkat(s.fd, "d", AT_REMOVEDIR), 0);
+	assert_int_equal(stage_lookup(&s, "d", &e), -ENOENT);
+	stage_mkdir(&s, "d");
+	assert_int_not_equal(stage_node(&s, "d"), d);
+	stage_close(&s);
+}
+
 static void test_rename(void **state)
 {
 	struct cube_files_entry e;
@@ -370,6 +410,8 @@ int main(void)
 		cmocka_unit_test(test_number_reused),
 		cmocka_unit_test(test_renamed_inside),
 		cmocka_unit_test(test_replaced_inside),
+		cmocka_unit_test(test_file_replaced_inside),
+		cmocka_unit_test(test_directory_again),
 		cmocka_unit_test(test_rename),
 		cmocka_unit_test(test_rename_errors),
 		cmocka_unit_test(test_forget),

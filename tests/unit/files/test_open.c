@@ -270,6 +270,9 @@ static void test_copy_up(void **state)
 	stage_prepare(&s, STAGE_OVERLAY);
 	assert_int_equal(mknodat(s.top_fd, "lower/f", S_IFREG | 0644, 0), 0);
 	assert_int_equal(mknodat(s.top_fd, "lower/g", S_IFREG | 0644, 0), 0);
+	/* of hard links overlayfs does not remember the number */
+	assert_int_equal(linkat(s.top_fd, "lower/f", s.top_fd, "lower/f2", 0), 0);
+	assert_int_equal(linkat(s.top_fd, "lower/g", s.top_fd, "lower/g2", 0), 0);
 	stage_attach(&s);
 	f = stage_node(&s, "f");
 	g = stage_node(&s, "g");
@@ -287,8 +290,29 @@ static void test_copy_up(void **state)
 	assert_int_equal(stage_node(&s, "g"), g);
 	assert_int_equal(cube_files_getattr(s.space, g, NULL, &st), 0);
 	/* a hard link of a lower file */
-	assert_int_equal(cube_files_link(s.space, g, s.id, "g2", &e), 0);
+	assert_int_equal(cube_files_link(s.space, g, s.id, "g3", &e), 0);
 	assert_int_equal(e.id, g);
+	stage_close(&s);
+}
+
+/* A node is kept by its handles alone, and goes with the last. */
+static void test_forgotten(void **state)
+{
+	struct cube_files_handle *h;
+	struct stage s;
+	struct stat st;
+	uint64_t f;
+
+	(void)state;
+	stage_open(&s);
+	stage_write(&s, "f", "");
+	f = stage_node(&s, "f");
+	assert_int_equal(cube_files_open(s.space, f, O_RDONLY, &h), 0);
+	cube_files_forget(s.space, f, 1);
+	assert_int_equal(cube_files_getattr(s.space, f, NULL, &st), 0);
+	cube_files_release(h);
+	assert_int_equal(cube_files_getattr(s.space, f, NULL, &st), -ESTALE);
+	assert_int_not_equal(stage_node(&s, "f"), f);
 	stage_close(&s);
 }
 
@@ -323,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_removed_directory),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_copy_up),
+		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_no_descriptors_left),
 	};
 
