@@ -65,8 +65,8 @@ int cube_collect_closes(struct cube_req *r, struct cube_handle *h)
 	if (!r->proc.exiting || r->proc.exit_signal == 0)
 		return 1;
 	cube_fail(&err, -EINTR,
-		  "the writer was killed (signal %d) before it closed '%s': what it had written is dropped",
-		  r->proc.exit_signal, h->node->entry->name);
+		  "the writer was killed before it closed '%s' (signal %d): what it had written is dropped",
+		  h->node->entry->name, r->proc.exit_signal);
 	cube_tree_note(r->tree, h->node->obj, &r->caller, "close", &err);
 	cube_collect_drop(h);
 	h->failed = true;

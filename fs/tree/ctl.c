@@ -182,9 +182,9 @@ static int ctl_ended(struct cube_req *r, struct cube_handle *h)
 	size_t done = u->line_at;
 	int code = u->code;
 
-	ctl_orphan(u);
 	if (code == 0 || done == 0)
 		ctl_answer(h, u); /* else the caller writes the line again, and gets the answer then */
+	ctl_orphan(u);            /* wakes who waits for the answer */
 	if (code < 0) {
 		r->err = u->call.err;
 		r->noted = true;

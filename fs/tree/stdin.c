@@ -9,15 +9,15 @@ static int stdin_check(struct cube_req *r)
 {
 	const struct cube_job *j = r->n->obj->p;
 
-	if (j->state == CUBE_JOB_ENDED)
+	if ((r->flags & O_ACCMODE) != O_RDONLY && j->state == CUBE_JOB_ENDED)
 		return cube_fail(&r->err, -EPIPE, "job '%s' has ended", j->name);
 	return 0;
 }
 
 static int stdin_open(struct cube_req *r, struct cube_handle *h)
 {
-	(void)h;
-	cube_job_input_open(r->n->obj->p);
+	if (h->writes)
+		cube_job_input_open(r->n->obj->p);
 	return 0;
 }
 
@@ -39,7 +39,8 @@ static int stdin_write(struct cube_req *r, struct cube_handle *h)
 
 static void stdin_release(struct cube_handle *h)
 {
-	cube_job_input_close(h->node->obj->p);
+	if (h->writes)
+		cube_job_input_close(h->node->obj->p);
 }
 
 static void stdin_stat(struct cube_node *n, uint64_t *size, uint64_t *mtime)

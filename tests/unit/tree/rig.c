@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rig of the tree's tests. */
-#include "rig.h"
+#include "tests/unit/tree/rig.h"
 
 #include <errno.h>
 #include <fcntl.h>

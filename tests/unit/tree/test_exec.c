@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "tests/unit/tree/rig.h"
 
 static int up(void **state)
 {
@@ -99,7 +99,8 @@ static void check_killed_writer(void **state)
 	rig_release(h);
 	rig_person_bury(writer);
 	assert_string_equal(rig_cat("dev/exec"), "before\n");
-	assert_non_null(strstr(rig_cat("dev/error"), "the writer was killed (signal 9)"));
+	assert_non_null(
+		strstr(rig_cat("dev/error"), "the writer was killed before it closed 'exec' (signal 9)"));
 }
 
 static void check_exiting_writer(void **state)

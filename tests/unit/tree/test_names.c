@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "tests/unit/tree/rig.h"
 
 static void check_listings(void **state)
 {
