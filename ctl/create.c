@@ -13,7 +13,8 @@
 #include "ctl/event.h"
 #include "ctl/transcript.h"
 
-/* What every command finds in its environment unless a write to `env` says otherwise. */
+/* What every command finds in its environment unless `env` gives the name another value: a new whole in `env`
+ * that has no PATH must not leave a shell that finds no programs. */
 static const char create_env[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0"
 				 "HOME=/root\0"
 				 "USER=root\0"
@@ -169,12 +170,23 @@ int cube_create_default_env(struct cube_cube *c)
 	return cube_env_apply(create_env, sizeof(create_env), cube_buf_str(keys), keys->len, &c->env);
 }
 
+struct cube_env_text *cube_create_env_text(const char *env, size_t len)
+{
+	struct cube_buf full = CUBE_BUF(2 * CUBE_ENV_MAX);
+	struct cube_env_text *text = NULL;
+
+	if (cube_env_apply(create_env, sizeof(create_env), env, len, &full) == 0)
+		text = cube_env_text_new(cube_buf_str(&full), full.len);
+	cube_buf_done(&full);
+	return text;
+}
+
 static int create_fill_env(struct cube_cube *c, struct cube_err *err)
 {
 	int r = cube_create_default_env(c);
 
 	if (r == 0) {
-		cube_own(c)->env_text = cube_env_text_new(c->env.data, c->env.len);
+		cube_own(c)->env_text = cube_create_env_text(cube_buf_str(&c->env), c->env.len);
 		r = cube_own(c)->env_text != NULL ? 0 : -ENOMEM;
 	}
 	return r < 0 ? cube_fail(err, r, "the environment: %s", cube_errno_text(r)) : 0;

@@ -117,6 +117,8 @@ struct cube_env_text {
 struct cube_env_text *cube_env_text_new(const char *data, size_t len);
 struct cube_env_text *cube_env_text_ref(struct cube_env_text *e);
 void cube_env_text_unref(struct cube_env_text *e);
+/* @env with the defaults (PATH, HOME, ...) for the names that it lacks. NULL: out of memory. */
+struct cube_env_text *cube_create_env_text(const char *env, size_t len);
 
 struct cube_own {
 	struct cube_cube c;
@@ -140,8 +142,9 @@ struct cube_own {
 	struct cube_waiter template_wait; /* a creation that waits for its template's import */
 	struct cube_create_key *extra;    /* the backend's own create keys */
 	size_t n_extra;
-	struct cube_env_text *env_text; /* c.env, shared with the sessions that have seen it */
-	struct cube_buf env_keys;       /* env.NAME of the create line, NUL separated */
+	struct cube_env_text
+		*env_text;        /* c.env over the defaults, shared with the sessions that have seen it */
+	struct cube_buf env_keys; /* env.NAME of the create line, NUL separated */
 	/* journal */
 	int journal_fd; /* -1: not open */
 	uint64_t journal_size;

@@ -18,7 +18,7 @@ int cube_cube_set_env(struct cube_cube *c, const char *env, size_t len, struct c
 	if (c->phase == CUBE_REMOVED)
 		return cube_fail(err, -EHOSTDOWN, "sandbox '%s' is being destroyed", c->name);
 	int r = cube_buf_add(&fresh, env, len);
-	text = r == 0 ? cube_env_text_new(env, len) : NULL;
+	text = r == 0 ? cube_create_env_text(env, len) : NULL;
 	if (text == NULL) {
 		cube_buf_done(&fresh);
 		return cube_fail(err, r == -EMSGSIZE ? -EFBIG : -ENOMEM, "sandbox '%s': the environment: %s",

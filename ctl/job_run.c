@@ -40,22 +40,20 @@ static int run_add_term(struct cube_buf *env)
 	return cube_buf_add(env, term, sizeof(term));
 }
 
-/* The sandbox's environment is used where it is; @own holds what had to be made. */
-static int run_env(struct cube_job *j, struct cube_buf *own, const struct cube_buf **ret)
+static int run_env(struct cube_job *j, struct cube_buf *out)
 {
-	const struct cube_buf *env = j->has_env ? &j->env : &j->cube->env;
-	int r = 0;
+	struct cube_env_text *env;
+	int r;
 
-	*ret = own;
 	if (j->session != NULL)
-		r = cube_session_start_env(j->session, own);
-	else if (j->tty) {
-		r = cube_buf_add(own, cube_buf_str(env), env->len);
-		if (r == 0)
-			r = run_add_term(own);
-	} else
-		*ret = env;
-	return r;
+		return cube_session_start_env(j->session, out);
+	env = j->has_env ? cube_create_env_text(cube_buf_str(&j->env), j->env.len) :
+			   cube_env_text_ref(cube_own(j->cube)->env_text);
+	if (env == NULL)
+		return -ENOMEM;
+	r = cube_buf_add(out, env->data, env->len);
+	cube_env_text_unref(env);
+	return r == 0 && j->tty ? run_add_term(out) : r;
 }
 
 static void run_fill(struct cube_job *j, struct cube_link_start *s)
@@ -109,21 +107,20 @@ static void run_announce(struct cube_job *j, const char *text, size_t len)
 
 static int run_send(struct cube_job *j, const char *text, size_t len, struct cube_err *err)
 {
-	struct cube_buf made = CUBE_BUF(2 * CUBE_ENV_MAX);
-	const struct cube_buf *env;
+	struct cube_buf env = CUBE_BUF(2 * CUBE_ENV_MAX + 4096);
 	struct cube_link_start s = {.text = text, .text_len = len};
-	int r = run_env(j, &made, &env);
+	int r = run_env(j, &env);
 
 	if (r < 0)
 		(void)cube_fail(err, r, "its environment: %s", cube_errno_text(r));
 	else {
-		s.env = cube_buf_str(env);
-		s.env_len = env->len;
+		s.env = cube_buf_str(&env);
+		s.env_len = env.len;
 		s.in = cube_job_own(j)->in_pipe ? CUBE_STDIN_PIPE : CUBE_STDIN_EMPTY;
 		run_fill(j, &s);
 		r = cube_link_start(j->cube->agent, &s, err);
 	}
-	cube_buf_done(&made);
+	cube_buf_done(&env);
 	return r;
 }
 

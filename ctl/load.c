@@ -162,7 +162,7 @@ static int load_env(struct cube_cube *c, const json_t *o)
 			r = cube_create_default_env(c);
 	}
 	if (r == 0) {
-		own->env_text = cube_env_text_new(cube_buf_str(&c->env), c->env.len);
+		own->env_text = cube_create_env_text(cube_buf_str(&c->env), c->env.len);
 		r = own->env_text != NULL ? 0 : -ENOMEM;
 	}
 	return r;
