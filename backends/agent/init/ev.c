@@ -47,6 +47,13 @@ uint64_t init_wall(void)
 	return ev_clock(CLOCK_REALTIME);
 }
 
+/* A sender in our own process namespace has a number there, one outside has 0: what runs inside must not be
+ * able to end its sandbox. */
+static bool ev_is_inside(const struct signalfd_siginfo *info)
+{
+	return getpid() == 1 && info->ssi_pid != 0;
+}
+
 static void ev_signals(struct init_ev *ev, uint32_t events)
 {
 	struct signalfd_siginfo info[8];
@@ -58,7 +65,7 @@ static void ev_signals(struct init_ev *ev, uint32_t events)
 		for (size_t i = 0; i < (size_t)n / sizeof(info[0]); i++) {
 			if (info[i].ssi_signo == SIGCHLD)
 				child = true;
-			else
+			else if (!ev_is_inside(&info[i]))
 				ev_loop.on_signal((int)info[i].ssi_signo);
 		}
 	}
@@ -78,8 +85,7 @@ int init_ev_open(void (*on_child)(void), void (*on_signal)(int sig))
 	if (ev_loop.epoll < 0)
 		return -errno;
 	(void)sigfillset(&all);
-	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
-		return -errno;
+	(void)pthread_sigmask(SIG_SETMASK, &all, NULL);
 	/* What the kernel raises for a fault must not be read but kill: a loop of faults would never end. */
 	(void)sigdelset(&all, SIGSEGV);
 	(void)sigdelset(&all, SIGBUS);
