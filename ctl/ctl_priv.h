@@ -175,6 +175,11 @@ struct cube_cube *cube_cube_new(struct cube_domain *d); /* one reference; NULL: 
 int cube_cube_enlist(struct cube_cube *c, struct cube_err *err);
 /* Makes or opens STATE/cubes/UID and the logs in it. */
 int cube_cube_open_dir(struct cube_cube *c, struct cube_err *err);
+/* Why it does not run, for a sentence: the failure or the reason, "" where that says no more than the state.
+ */
+const char *cube_cube_why(const struct cube_cube *c);
+/* "stopped", "in state error". */
+const char *cube_cube_is(const struct cube_cube *c);
 void cube_cube_changed(struct cube_cube *c); /* wakes who waits for its state */
 /* The phase and the reason, with event, transcript line and state on disk. @event NULL: none. */
 void cube_cube_enter(struct cube_cube *c, enum cube_phase phase, const char *reason, const char *event);
@@ -250,6 +255,20 @@ void cube_op_leave_all(struct cube_cube *c,
 		       const struct cube_err *err); /* who waits is answered; it goes on */
 void cube_op_abandon(struct cube_cube *c);          /* no thread has it any more: closing */
 void cube_op_stopped(struct cube_cube *c);          /* nothing runs in it any more */
+/* life_done.c: what is so when it has come back. */
+void cube_op_create_failed(struct cube_op *op);
+void cube_op_created(struct cube_op *op);
+void cube_op_destroy_failed(struct cube_op *op);
+void cube_op_destroyed(struct cube_op *op);
+void cube_op_inspect_failed(struct cube_op *op);
+void cube_op_inspected(struct cube_op *op);
+void cube_op_paused(struct cube_op *op);
+void cube_op_restart_failed(struct cube_op *op);
+void cube_op_resume_failed(struct cube_op *op);
+void cube_op_resumed(struct cube_op *op);
+void cube_op_runs(struct cube_op *op);
+void cube_op_started(struct cube_op *op);
+void cube_op_stop_done(struct cube_op *op);
 /* life_run.c: what runs on the pool's thread, without the lock. */
 void cube_op_run_create(struct cube_op *op);
 void cube_op_run_inspect(struct cube_op *op);

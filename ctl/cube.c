@@ -201,6 +201,18 @@ int cube_cube_open_dir(struct cube_cube *c, struct cube_err *err)
 
 /* ---- State ---- */
 
+const char *cube_cube_why(const struct cube_cube *c)
+{
+	if (c->phase == CUBE_ERROR && c->failure.text[0] != '\0')
+		return c->failure.text;
+	return strcmp(c->reason, cube_phase_name(c->phase)) == 0 ? "" : c->reason;
+}
+
+const char *cube_cube_is(const struct cube_cube *c)
+{
+	return c->phase == CUBE_ERROR ? "in state error" : cube_phase_name(c->phase);
+}
+
 void cube_cube_changed(struct cube_cube *c)
 {
 	cube_wake(&c->changed);

@@ -15,10 +15,9 @@
 
 static int use_down(struct cube_cube *c, struct cube_err *err)
 {
-	const char *why = c->phase == CUBE_ERROR && c->failure.text[0] != '\0' ? c->failure.text : c->reason;
+	const char *why = cube_cube_why(c);
 
-	return cube_fail(err, -EHOSTDOWN, "sandbox '%s' is %s%s%s%s", c->name,
-			 c->phase == CUBE_ERROR ? "in state error" : cube_phase_name(c->phase),
+	return cube_fail(err, -EHOSTDOWN, "sandbox '%s' is %s%s%s%s", c->name, cube_cube_is(c),
 			 why[0] != '\0' ? ": " : "", why,
 			 c->phase == CUBE_STOPPED && !c->terminal ? "; `start` starts it" : "");
 }

@@ -32,73 +32,59 @@ struct op_def {
 	void (*linked)(struct cube_op *op);
 };
 
-static void op_created(struct cube_op *op);
-static void op_create_failed(struct cube_op *op);
-static void op_runs(struct cube_op *op);
-static void op_inspected(struct cube_op *op);
-static void op_inspect_failed(struct cube_op *op);
-static void op_started(struct cube_op *op);
-static void op_restart_failed(struct cube_op *op);
-static void op_stop_done(struct cube_op *op);
-static void op_paused(struct cube_op *op);
-static void op_resumed(struct cube_op *op);
-static void op_resume_failed(struct cube_op *op);
-static void op_destroyed(struct cube_op *op);
-static void op_destroy_failed(struct cube_op *op);
-
 static const struct op_def op_defs[] = {
 	[CUBE_OP_CREATE] = {.name = "create",
 			    .from = IN(CUBE_CREATING),
 			    .links = true,
 			    .run = cube_op_run_create,
-			    .done = op_created,
-			    .failed = op_create_failed,
-			    .linked = op_runs},
+			    .done = cube_op_created,
+			    .failed = cube_op_create_failed,
+			    .linked = cube_op_runs},
 	[CUBE_OP_ADOPT] = {.name = "inspect",
 			   .quiet = true,
 			   .from = UINT32_MAX,
 			   .run = cube_op_run_inspect,
-			   .done = op_inspected,
-			   .failed = op_inspect_failed},
+			   .done = cube_op_inspected,
+			   .failed = cube_op_inspect_failed},
 	[CUBE_OP_START] = {.name = "start",
 			   .from = IN(CUBE_STOPPED),
 			   .already = IN(CUBE_RUNNING),
 			   .cap = CUBE_CAP_STOP,
 			   .links = true,
 			   .run = cube_op_run_start,
-			   .done = op_started},
+			   .done = cube_op_started},
 	[CUBE_OP_STOP] = {.name = "stop",
 			  .from = IN(CUBE_RUNNING) | IN(CUBE_PAUSED),
 			  .already = IN(CUBE_STOPPED),
 			  .cap = CUBE_CAP_STOP,
 			  .run = cube_op_run_stop,
-			  .done = op_stop_done},
+			  .done = cube_op_stop_done},
 	[CUBE_OP_RESTART] = {.name = "restart",
 			     .from = IN(CUBE_RUNNING) | IN(CUBE_PAUSED) | IN(CUBE_STOPPED),
 			     .cap = CUBE_CAP_STOP,
 			     .links = true,
 			     .run = cube_op_run_restart,
-			     .done = op_started,
-			     .failed = op_restart_failed},
+			     .done = cube_op_started,
+			     .failed = cube_op_restart_failed},
 	[CUBE_OP_PAUSE] = {.name = "pause",
 			   .from = IN(CUBE_RUNNING),
 			   .already = IN(CUBE_PAUSED),
 			   .cap = CUBE_CAP_PAUSE,
 			   .run = cube_op_run_pause,
-			   .done = op_paused},
+			   .done = cube_op_paused},
 	[CUBE_OP_RESUME] = {.name = "resume",
 			    .from = IN(CUBE_PAUSED),
 			    .already = IN(CUBE_RUNNING),
 			    .cap = CUBE_CAP_PAUSE,
 			    .links = true,
 			    .run = cube_op_run_resume,
-			    .done = op_resumed,
-			    .failed = op_resume_failed},
+			    .done = cube_op_resumed,
+			    .failed = cube_op_resume_failed},
 	[CUBE_OP_DESTROY] = {.name = "destroy",
 			     .from = UINT32_MAX,
 			     .run = cube_op_run_destroy,
-			     .done = op_destroyed,
-			     .failed = op_destroy_failed},
+			     .done = cube_op_destroyed,
+			     .failed = cube_op_destroy_failed},
 };
 
 const char *cube_op_name(enum cube_op_kind kind)
@@ -161,12 +147,12 @@ static void op_answer(struct cube_op *op, int code, const struct cube_err *err)
 static int op_refuse(const struct cube_cube *c, const struct op_def *def, struct cube_err *err)
 {
 	bool down = c->phase == CUBE_STOPPED || c->phase >= CUBE_ERROR;
+	const char *why = down ? cube_cube_why(c) : "";
 
 	if (c->phase == CUBE_CREATING)
 		return cube_fail(err, -EBUSY, "%s: sandbox '%s' is being created", def->name, c->name);
 	return cube_fail(err, down ? -EHOSTDOWN : -EINVAL, "%s: sandbox '%s' is %s%s%s", def->name, c->name,
-			 c->phase == CUBE_ERROR ? "in state error" : cube_phase_name(c->phase),
-			 c->reason[0] != '\0' && down ? ": " : "", down ? c->reason : "");
+			 cube_cube_is(c), why[0] != '\0' ? ": " : "", why);
 }
 
 /* 0: it can begin; 1: there is nothing to do. */
@@ -483,7 +469,7 @@ static void op_undo_work(struct cube_work *w)
 	cube_domain_enter(d);
 	cube_free(cube_steal(op->cube->id));
 	if (op->cube->phase != CUBE_REMOVED)
-		op_create_failed(op);
+		cube_op_create_failed(op);
 	op_finish(op);
 	cube_task_end(d);
 	cube_domain_leave(d);
@@ -514,162 +500,4 @@ void cube_op_linked(struct cube_cube *c, int code, const struct cube_err *err)
 		return;
 	}
 	op_finish(op);
-}
-
-/* ---- What each one means ---- */
-
-static void op_created(struct cube_op *op)
-{
-	struct cube_cube *c = op->cube;
-
-	cube_free(c->id);
-	c->id = cube_strdup(op->id);
-	if (c->id == NULL) {
-		op->code = cube_fail(&op->err, -ENOMEM, "out of memory");
-		return;
-	}
-	(void)cube_state_save(c, NULL); /* if it cannot be kept, the mark at the backend finds it */
-}
-
-static void op_runs(struct cube_op *op)
-{
-	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
-}
-
-static void op_create_failed(struct cube_op *op)
-{
-	struct cube_cube *c = op->cube;
-
-	if (c->domain->closing && op->code == -EINTR)
-		return; /* still accepted: the next daemon makes it */
-	c->failure = op->err;
-	c->doing = NULL;
-	cube_errlog_add(c->errors, NULL, "create", &op->err);
-	cube_errlog_add(c->domain->errors, NULL, "create", &op->err);
-	cube_cube_end_jobs(c, CUBE_END_KILLED, &op->err);
-	cube_cube_enter(c, CUBE_ERROR, "the creation failed", "error");
-}
-
-static void op_started(struct cube_op *op)
-{
-	op->cube->started_wall = cube_clock_wall();
-	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
-}
-
-static void op_restart_failed(struct cube_op *op)
-{
-	if (op->halfway)
-		cube_cube_enter(op->cube, CUBE_STOPPED, "stopped", NULL);
-}
-
-void cube_op_stopped(struct cube_cube *c)
-{
-	cube_conn_drop(c);
-	cube_cube_end_jobs(c, CUBE_END_KILLED, NULL);
-	cube_cube_sessions_anew(c);
-	cube_own(c)->paused_mono = 0;
-	cube_cube_enter(c, CUBE_STOPPED, "stopped", "stopped");
-}
-
-static void op_stop_done(struct cube_op *op)
-{
-	op->cube->doing = NULL;
-	cube_op_stopped(op->cube);
-}
-
-static void op_paused(struct cube_op *op)
-{
-	op->cube->doing = NULL;
-	cube_own(op->cube)->paused_mono = cube_clock_mono();
-	cube_cube_enter(op->cube, CUBE_PAUSED, "paused", "paused");
-}
-
-static void op_resumed(struct cube_op *op)
-{
-	struct cube_cube *c = op->cube;
-	struct cube_own *own = cube_own(c);
-
-	if (c->agent != NULL && own->paused_mono != 0)
-		cube_link_paused(c->agent, (cube_clock_mono() - own->paused_mono) / 1000000);
-	own->paused_mono = 0;
-	c->doing = NULL;
-	cube_cube_enter(c, CUBE_RUNNING, NULL, "resumed");
-}
-
-/* Who waits to use it is told, instead of having it tried over and over. */
-static void op_resume_failed(struct cube_op *op)
-{
-	struct cube_own *own = cube_own(op->cube);
-
-	own->resume_failed_mono = cube_clock_mono();
-	own->resume_err = op->err;
-}
-
-static void op_found_down(struct cube_cube *c, const char *reason)
-{
-	static const struct cube_err ended = {.text = "the sandbox ended"};
-	bool can_start = (c->service->backend->caps & CUBE_CAP_STOP) != 0;
-
-	cube_conn_drop(c);
-	cube_cube_end_jobs(c, CUBE_END_LOST, &ended);
-	cube_cube_sessions_anew(c);
-	c->terminal = !can_start;
-	cube_cube_enter(c, CUBE_STOPPED, reason[0] != '\0' ? reason : "exited", "stopped");
-	if (strcmp(reason, "oom") == 0)
-		cube_event(c->domain->events, c->name, "oom", "the sandbox ended");
-}
-
-static void op_found_gone(struct cube_cube *c)
-{
-	(void)cube_fail(&c->failure, -EHOSTDOWN, "backend '%s' no longer has it", c->service->backend->name);
-	cube_conn_drop(c);
-	cube_cube_end_jobs(c, CUBE_END_LOST, &c->failure);
-	cube_cube_sessions_anew(c);
-	c->terminal = true;
-	cube_cube_enter(c, CUBE_ERROR, "lost", "lost");
-}
-
-static void op_inspected(struct cube_op *op)
-{
-	struct cube_cube *c = op->cube;
-
-	switch (op->info.state) {
-	case CUBE_IS_RUNNING:
-		if (c->phase != CUBE_RUNNING)
-			cube_cube_enter(c, CUBE_RUNNING, NULL, "running");
-		return; /* the link is made behind this (cube_conn_settle) */
-	case CUBE_IS_PAUSED:
-		if (c->phase != CUBE_PAUSED)
-			cube_cube_enter(c, CUBE_PAUSED, "paused", "paused");
-		return;
-	case CUBE_IS_STOPPED:
-		if (c->phase != CUBE_STOPPED)
-			op_found_down(c, op->info.reason);
-		return;
-	case CUBE_IS_GONE:
-		op_found_gone(c);
-		return;
-	}
-}
-
-static void op_inspect_failed(struct cube_op *op)
-{
-	cube_conn_again(op->cube);
-}
-
-static void op_destroyed(struct cube_op *op)
-{
-	cube_cube_finish_gone(op->cube);
-}
-
-static void op_destroy_failed(struct cube_op *op)
-{
-	struct cube_own *own = cube_own(op->cube);
-	unsigned shift = own->destroy_tries < 6 ? own->destroy_tries++ : 6;
-
-	own->destroy_err = op->err;
-	cube_log(CUBE_LOG_WARNING, "ctl", "destroy '%s': %s", op->cube->name, op->err.text);
-	cube_errlog_add(op->cube->domain->errors, NULL, "destroy", &op->err);
-	if (!op->cube->domain->closing)
-		cube_alarm_set(op->cube->domain, &own->destroy_again, 500u << shift);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
@@ -122,6 +123,11 @@ static void session_entry_changed(struct cube_session *s)
 
 	if (w->entry_changed != NULL)
 		w->entry_changed(w->ctx, s->cube, "sessions", s->name);
+}
+
+static void session_file(const struct cube_session *s, char out[40])
+{
+	(void)snprintf(out, 40, "jobs/session.%llu", (unsigned long long)s->number);
 }
 
 /* ---- mkdir, rmdir ---- */
@@ -282,6 +288,12 @@ int cube_session_kill(struct cube_session *s, int sig, struct cube_err *err)
 
 void cube_session_anew(struct cube_session *s)
 {
+	char file[40];
+
+	if (s->exports.len > 0 && s->cube->dir_fd >= 0) {
+		session_file(s, file);
+		(void)unlinkat(s->cube->dir_fd, file, 0);
+	}
 	s->open = false;
 	cube_session_own(s)->boot = 0;
 	cube_env_text_unref(cube_steal(cube_session_own(s)->env_base));
@@ -297,11 +309,6 @@ void cube_cube_sessions_anew(struct cube_cube *c)
 }
 
 /* ---- What the shell reports ---- */
-
-static void session_file(const struct cube_session *s, char out[40])
-{
-	(void)snprintf(out, 40, "jobs/session.%llu", (unsigned long long)s->number);
-}
 
 /* So that `env` tells the truth after the daemon's death as well. */
 static void session_keep_exports(struct cube_session *s)

@@ -149,8 +149,7 @@ static int verb_phase(const struct cube_verb *v, const struct cube_cube *c, stru
 				 v->name, c->name);
 	if (c->phase == CUBE_STOPPED || c->phase >= CUBE_ERROR)
 		return cube_fail(err, -EHOSTDOWN, "%s: sandbox '%s' is %s%s%s", v->name, c->name,
-				 c->phase == CUBE_ERROR ? "in state error" : cube_phase_name(c->phase),
-				 c->reason[0] != '\0' ? ": " : "", c->reason);
+				 cube_cube_is(c), cube_cube_why(c)[0] != '\0' ? ": " : "", cube_cube_why(c));
 	return cube_fail(err, -EINVAL, "%s: sandbox '%s' is %s", v->name, c->name, cube_phase_name(c->phase));
 }
 

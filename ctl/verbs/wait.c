@@ -88,9 +88,7 @@ static int wait_cube_look(struct wait_state *s, struct cube_err *err)
 		return 0;
 	if (c->phase == CUBE_REMOVED || c->terminal || (c->phase == CUBE_ERROR && !still))
 		return cube_fail(err, -EHOSTDOWN, "wait: sandbox '%s' is %s and will not be %s: %s", c->name,
-				 c->phase == CUBE_ERROR ? "in state error" : cube_phase_name(c->phase),
-				 cube_phase_name(s->want),
-				 c->failure.text[0] != '\0' ? c->failure.text : c->reason);
+				 cube_cube_is(c), cube_phase_name(s->want), cube_cube_why(c));
 	if (s->want == CUBE_RUNNING && c->phase == CUBE_STOPPED && !still)
 		return cube_fail(err, -EHOSTDOWN, "wait: sandbox '%s' is stopped: `start` starts it",
 				 c->name);

@@ -234,7 +234,7 @@ static void env_of_the_sandbox(void **state)
 
 	expect(s, c, "echo $HOME", 0, "/root\n");
 	set_env(s, c, first, sizeof(first));
-	expect(s, c, "echo [$A] [$B] [$C] [$D] [$HOME]", 0, "[1] [2] [3] [] []\n");
+	expect(s, c, "echo [$A] [$B] [$C] [$D] [$HOME]", 0, "[1] [2] [3] [] [/root]\n");
 	expect(s, c, "export A=mine", 0, "");
 	set_env(s, c, then, sizeof(then));
 	/* A did not change, so the shell's own stays. */

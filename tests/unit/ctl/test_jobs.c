@@ -124,7 +124,7 @@ static void settings_of_a_job(void **state)
 	assert_int_equal(stage_job(s, j, "timeout 60"), 0);
 	assert_int_equal(submit(s, j, false, "pwd; id -u; echo $A [$HOME]", 27), 0);
 	assert_int_equal(stage_end(s, j), 0);
-	expect_output(s, j, CUBE_STREAM_STDOUT, "/tmp\n1000\njob []\n");
+	expect_output(s, j, CUBE_STREAM_STDOUT, "/tmp\n1000\njob [/root]\n");
 	stage_unref(s, j);
 
 	assert_int_equal(stage_exec(s, c, NULL, "cd /tmp; export S=1", NULL), 0);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the operations mean for a sandbox: phases, reasons, events, when they have come back from the backend.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/clock.h"
+#include "backends/base/log.h"
+#include "ctl/ctl_priv.h"
+#include "ctl/errlog.h"
+#include "ctl/event.h"
+
+void cube_op_created(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+
+	cube_free(c->id);
+	c->id = cube_strdup(op->id);
+	if (c->id == NULL) {
+		op->code = cube_fail(&op->err, -ENOMEM, "out of memory");
+		return;
+	}
+	(void)cube_state_save(c, NULL); /* if it cannot be kept, the mark at the backend finds it */
+}
+
+void cube_op_runs(struct cube_op *op)
+{
+	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
+}
+
+void cube_op_create_failed(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+
+	if (c->domain->closing && op->code == -EINTR)
+		return; /* still accepted: the next daemon makes it */
+	c->failure = op->err;
+	c->doing = NULL;
+	cube_errlog_add(c->errors, NULL, "create", &op->err);
+	cube_errlog_add(c->domain->errors, NULL, "create", &op->err);
+	cube_cube_end_jobs(c, CUBE_END_KILLED, &op->err);
+	cube_cube_enter(c, CUBE_ERROR, "the creation failed", "error");
+}
+
+void cube_op_started(struct cube_op *op)
+{
+	op->cube->started_wall = cube_clock_wall();
+	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
+}
+
+void cube_op_restart_failed(struct cube_op *op)
+{
+	if (op->halfway)
+		cube_cube_enter(op->cube, CUBE_STOPPED, "stopped", NULL);
+}
+
+void cube_op_stopped(struct cube_cube *c)
+{
+	cube_conn_drop(c);
+	cube_cube_end_jobs(c, CUBE_END_KILLED, NULL);
+	cube_cube_sessions_anew(c);
+	cube_own(c)->paused_mono = 0;
+	cube_cube_enter(c, CUBE_STOPPED, "stopped", "stopped");
+}
+
+void cube_op_stop_done(struct cube_op *op)
+{
+	op->cube->doing = NULL;
+	cube_op_stopped(op->cube);
+}
+
+void cube_op_paused(struct cube_op *op)
+{
+	op->cube->doing = NULL;
+	cube_own(op->cube)->paused_mono = cube_clock_mono();
+	cube_cube_enter(op->cube, CUBE_PAUSED, "paused", "paused");
+}
+
+void cube_op_resumed(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+	struct cube_own *own = cube_own(c);
+
+	if (c->agent != NULL && own->paused_mono != 0)
+		cube_link_paused(c->agent, (cube_clock_mono() - own->paused_mono) / 1000000);
+	own->paused_mono = 0;
+	c->doing = NULL;
+	cube_cube_enter(c, CUBE_RUNNING, NULL, "resumed");
+}
+
+/* Who waits to use it is told, instead of having it tried over and over. */
+void cube_op_resume_failed(struct cube_op *op)
+{
+	struct cube_own *own = cube_own(op->cube);
+
+	own->resume_failed_mono = cube_clock_mono();
+	own->resume_err = op->err;
+}
+
+static void op_found_down(struct cube_cube *c, const char *reason)
+{
+	static const struct cube_err ended = {.text = "the sandbox ended"};
+	bool can_start = (c->service->backend->caps & CUBE_CAP_STOP) != 0;
+
+	cube_conn_drop(c);
+	cube_cube_end_jobs(c, CUBE_END_LOST, &ended);
+	cube_cube_sessions_anew(c);
+	c->terminal = !can_start;
+	cube_cube_enter(c, CUBE_STOPPED, reason[0] != '\0' ? reason : "exited", "stopped");
+	if (strcmp(reason, "oom") == 0)
+		cube_event(c->domain->events, c->name, "oom", "the sandbox ended");
+}
+
+static void op_found_gone(struct cube_cube *c)
+{
+	(void)cube_fail(&c->failure, -EHOSTDOWN, "backend '%s' no longer has it", c->service->backend->name);
+	cube_conn_drop(c);
+	cube_cube_end_jobs(c, CUBE_END_LOST, &c->failure);
+	cube_cube_sessions_anew(c);
+	c->terminal = true;
+	cube_cube_enter(c, CUBE_ERROR, "lost", "lost");
+}
+
+void cube_op_inspected(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+
+	switch (op->info.state) {
+	case CUBE_IS_RUNNING:
+		if (c->phase != CUBE_RUNNING)
+			cube_cube_enter(c, CUBE_RUNNING, NULL, "running");
+		return; /* the link is made behind this (cube_conn_settle) */
+	case CUBE_IS_PAUSED:
+		if (c->phase != CUBE_PAUSED)
+			cube_cube_enter(c, CUBE_PAUSED, "paused", "paused");
+		return;
+	case CUBE_IS_STOPPED:
+		if (c->phase != CUBE_STOPPED)
+			op_found_down(c, op->info.reason);
+		return;
+	case CUBE_IS_GONE:
+		op_found_gone(c);
+		return;
+	}
+}
+
+void cube_op_inspect_failed(struct cube_op *op)
+{
+	cube_conn_again(op->cube);
+}
+
+void cube_op_destroyed(struct cube_op *op)
+{
+	cube_cube_finish_gone(op->cube);
+}
+
+void cube_op_destroy_failed(struct cube_op *op)
+{
+	struct cube_own *own = cube_own(op->cube);
+	unsigned shift = own->destroy_tries < 6 ? own->destroy_tries++ : 6;
+
+	own->destroy_err = op->err;
+	cube_log(CUBE_LOG_WARNING, "ctl", "destroy '%s': %s", op->cube->name, op->err.text);
+	cube_errlog_add(op->cube->domain->errors, NULL, "destroy", &op->err);
+	if (!op->cube->domain->closing)
+		cube_alarm_set(op->cube->domain, &own->destroy_again, 500u << shift);
+}
