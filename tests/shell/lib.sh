@@ -313,6 +313,6 @@ finish() {
 }
 
 trap finish EXIT
-trap 'exit 143' TERM
+trap 'echo "FAIL: ended at ${BASH_SOURCE[0]##*/}:$LINENO: $BASH_COMMAND" >&2; exit 143' TERM
 trap 'exit 130' INT
 trap 'echo "FAIL: ${BASH_SOURCE[0]##*/}:$LINENO: $BASH_COMMAND" >&2' ERR

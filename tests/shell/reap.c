@@ -4,7 +4,8 @@
  * It is the subreaper of all that the command starts, so that daemons, their children and the sandboxes'
  * first processes become its children when their parents end. When the command has ended they get a moment
  * to end too; what is left then is named, killed, and makes the result a failure. After SECONDS the command
- * gets TERM, and ten seconds later KILL. Result: the command's exit code, 128+signal, or 1. */
+ * and its process group get TERM, and ten seconds later KILL. Result: the command's exit code, 128+signal,
+ * or 1. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -108,10 +109,10 @@ static bool wait_command(long seconds)
 	while (collect() && !ended) {
 		if (kill_at == 0 && (told_to_end || now_ms() >= end)) {
 			(void)fprintf(stderr, "FAIL: ended after %ld seconds\n", seconds);
-			(void)kill(command, SIGTERM);
+			(void)kill(-command, SIGTERM);
 			kill_at = now_ms() + KILL_MS;
 		} else if (kill_at != 0 && now_ms() >= kill_at) {
-			(void)kill(command, SIGKILL);
+			(void)kill(-command, SIGKILL);
 		}
 		tick();
 	}
@@ -161,10 +162,12 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (command == 0) {
+		(void)setpgid(0, 0);
 		(void)execvp(argv[2], argv + 2);
 		perror(argv[2]);
 		_exit(127);
 	}
+	(void)setpgid(command, command); /* whoever comes first */
 	clean = wait_command(seconds);
 	clean = wait_rest() && clean;
 	if (WIFSIGNALED(status))
