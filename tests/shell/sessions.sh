@@ -56,7 +56,8 @@ wait_for 10 grep -q hi "$D/sessions/a/exec"
 put "$D/sessions/a/ctl" kill
 wait $pid
 check_eq "$(cat "$D/sessions/a/exit")" 143
-check_eq "$(srun a 'pwd; echo "$MINE"')" $'/var\nquote'"'"'s and \\ $' 'directory and exports after kill'
+check_eq "$(srun a 'pwd; echo "$MINE"')" "/var
+quote's and \\ \$" 'directory and exports after kill'
 put "$D/sessions/a/ctl" reset
 check_eq "$(srun a 'pwd; echo "-$V"')" $'/var\n-'
 
