@@ -14,6 +14,19 @@
  * link rewriting needs); any other file has one for each inode. A node lives while its lookup count is
  * above 0 (each cube_files_entry that was handed out counts one; forget takes back) or it is open.
  *
+ * A space serves one front end: the depth of a link, which decides what is shown of it, is that of this one's
+ * paths, and another one's rename would change it behind its back. For the same reason a kernel must not be
+ * told to cache link texts (FUSE_CAP_CACHE_SYMLINKS).
+ *
+ * What is mounted. The root and what struct cube_root names are served, each through its own descriptor; what
+ * is read_only in there is -EROFS to change. Anything else that is mounted inside, on a directory or a file,
+ * is shown as an empty one that belongs to the root and in which nothing can be made (-EROFS). What is or has
+ * a mount cannot be removed or renamed (-EBUSY), as inside. Between mounts rename and link are -EXDEV.
+ *
+ * Side effects on the process: cube_files_mknod, mkdir, symlink and create set the calling thread's file
+ * system ids and effective capabilities for the length of the call where files belong to others than the
+ * process (owner.c); a cancellable wait for a lock uses SIGURG (lockwait.c). /proc must be mounted.
+ *
  * Failures are plain -errno; a stale node (its root was replaced or detached, or the object behind the
  * name is another one) is -ESTALE, an unlinked one keeps working through its open handles. */
 #ifndef CUBEFS_FS_FILES_FILES_H
@@ -100,7 +113,8 @@ int cube_files_setattr(struct cube_files_space *s, uint64_t id, struct cube_file
 ssize_t cube_files_readlink(struct cube_files_space *s, uint64_t id, char *buf, size_t size);
 
 /* mode has the type for mknod (regular, fifo, socket; devices are made only as the sandbox's root could:
- * -EPERM). umask is already applied. */
+ * -EPERM). umask is already applied; that of the process should be 0 (else it is undone by a chmod
+ * afterwards). */
 int cube_files_mknod(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
 		     const char *name, mode_t mode, dev_t rdev, struct cube_files_entry *ret);
 int cube_files_mkdir(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
@@ -115,7 +129,7 @@ int cube_files_rmdir(struct cube_files_space *s, uint64_t parent, const char *na
 int cube_files_rename(struct cube_files_space *s, uint64_t parent, const char *name, uint64_t new_parent,
 		      const char *new_name, unsigned flags);
 
-/* flags: open(2)'s. A fifo, socket or device: -ENXIO (no effect outside). Fills *ret_st if not NULL. */
+/* flags: open(2)'s. A fifo, socket or device: -ENXIO (no effect outside). */
 int cube_files_open(struct cube_files_space *s, uint64_t id, int flags, struct cube_files_handle **ret);
 int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
 		      const char *name, int flags, mode_t mode, struct cube_files_entry *ret,
