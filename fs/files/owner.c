@@ -9,8 +9,8 @@
  * while it is made, with those capabilities that setfsuid(2) takes away and that make files anywhere in the
  * tree possible. (To make it as host root and to chown it then would show it inside as nobody's for a moment,
  * and leave it so after a kill.) It is done round each call that makes something, not once a thread: the
- * threads also do other work, whose files are the daemon's own. It costs about 5 us (14 us on a slow machine)
- * beside the 30 to 100 us of a creation.
+ * threads also do other work, whose files are the daemon's own. It costs 10 to 15 us, beside the 100 us of a
+ * creation on a disk.
  *
  * Side effect of setfsuid: the process is not dumpable any more (no core files, unless fs.suid_dumpable says
  * so), and a parent-death signal of this thread is forgotten. */

@@ -30,12 +30,22 @@ static void call_free(struct cube_fuse_call *c)
 	cube_free(c);
 }
 
+void cube_fuse_call_end(struct cube_fuse_call *c)
+{
+	cube_fuse_answer(c, c->r.result);
+	call_free(c);
+}
+
+/* A verb may have taken names away, and who is told that it is done must not find them in the kernel's cache.
+ */
 static void call_done(struct cube_req *r, int result)
 {
 	struct cube_fuse_call *c = cube_container_of(r, struct cube_fuse_call, r);
 
-	cube_fuse_answer(c, result);
-	call_free(c);
+	(void)result; /* it is in *r too */
+	if ((r->op == CUBE_REQ_WRITE || r->op == CUBE_REQ_FLUSH) && cube_fuse_notify_first(c->a.f->notify, c))
+		return;
+	cube_fuse_call_end(c);
 }
 
 static void call_real(struct cube_req *r)
@@ -130,8 +140,8 @@ void cube_fuse_dispatch(const struct cube_fuse_args *a, const struct cube_fuse_o
 	}
 	call_fill(c);
 	if (c->r.op == CUBE_REQ_READDIR && c->buf == NULL) {
-		cube_fuse_answer(c, -ENOMEM);
-		call_free(c);
+		c->r.result = -ENOMEM;
+		cube_fuse_call_end(c);
 		return;
 	}
 	if (op->names)

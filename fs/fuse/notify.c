@@ -8,8 +8,10 @@
 #include "backends/base/alloc.h"
 #include "fs/fuse/priv.h"
 
+/* A name that went, or (call set) an answer that must not come before the news in front of it. */
 struct news {
 	struct cube_list link;
+	struct cube_fuse_call *call;
 	uint64_t parent;
 	char name[];
 };
@@ -20,7 +22,7 @@ struct cube_fuse_notify {
 	pthread_cond_t some;
 	struct cube_list queue;
 	pthread_t thread;
-	bool started, stop;
+	bool started, stop, telling;
 };
 
 /* The same news twice is once too often. */
@@ -29,7 +31,7 @@ static bool notify_has(const struct cube_fuse_notify *n, uint64_t parent, const 
 	cube_list_each (i, &n->queue) {
 		const struct news *old = cube_list_entry(i, struct news, link);
 
-		if (old->parent == parent && strcmp(old->name, name) == 0)
+		if (old->call == NULL && old->parent == parent && strcmp(old->name, name) == 0)
 			return true;
 	}
 	return false;
@@ -45,6 +47,7 @@ void cube_fuse_notify_entry(void *ctx, uint64_t parent, const char *name)
 	x = notify_has(n, parent, name) ? NULL : cube_malloc(sizeof(*x) + size);
 	if (x != NULL) {
 		cube_list_init(&x->link);
+		x->call = NULL;
 		x->parent = parent;
 		memcpy(x->name, name, size);
 		cube_list_push(&n->queue, &x->link);
@@ -53,15 +56,46 @@ void cube_fuse_notify_entry(void *ctx, uint64_t parent, const char *name)
 	(void)pthread_mutex_unlock(&n->lock);
 }
 
+bool cube_fuse_notify_first(struct cube_fuse_notify *n, struct cube_fuse_call *c)
+{
+	struct news *x = NULL;
+
+	(void)pthread_mutex_lock(&n->lock);
+	if (n->started && !n->stop && (n->telling || !cube_list_empty(&n->queue)))
+		x = cube_calloc(1, sizeof(*x) + 1);
+	if (x != NULL) {
+		cube_list_init(&x->link);
+		x->call = c;
+		cube_list_push(&n->queue, &x->link);
+		(void)pthread_cond_signal(&n->some);
+	}
+	(void)pthread_mutex_unlock(&n->lock);
+	return x != NULL;
+}
+
 static struct news *notify_next(struct cube_fuse_notify *n)
 {
 	struct cube_list *i;
 
 	(void)pthread_mutex_lock(&n->lock);
+	n->telling = false;
 	while ((i = cube_list_pop(&n->queue)) == NULL && !n->stop)
 		(void)pthread_cond_wait(&n->some, &n->lock);
+	n->telling = i != NULL;
 	(void)pthread_mutex_unlock(&n->lock);
 	return i == NULL ? NULL : cube_list_entry(i, struct news, link);
+}
+
+static void notify_tell(struct cube_fuse_notify *n, const struct news *x)
+{
+	if (x->call != NULL) {
+		cube_fuse_call_end(x->call);
+		return;
+	}
+	/* Whoever looked it up before it went has answered when this is through. */
+	(void)pthread_rwlock_wrlock(&n->f->answering);
+	(void)pthread_rwlock_unlock(&n->f->answering);
+	(void)fuse_lowlevel_notify_inval_entry(n->f->se, x->parent, x->name, strlen(x->name));
 }
 
 static void *notify_thread(void *arg)
@@ -70,10 +104,7 @@ static void *notify_thread(void *arg)
 	struct news *x;
 
 	while ((x = notify_next(n)) != NULL) {
-		/* Whoever looked it up before it went has answered when this is through. */
-		(void)pthread_rwlock_wrlock(&n->f->answering);
-		(void)pthread_rwlock_unlock(&n->f->answering);
-		(void)fuse_lowlevel_notify_inval_entry(n->f->se, x->parent, x->name, strlen(x->name));
+		notify_tell(n, x);
 		cube_free(x);
 	}
 	return NULL;
@@ -112,7 +143,8 @@ void cube_fuse_notify_free(struct cube_fuse_notify *n)
 	(void)pthread_mutex_unlock(&n->lock);
 	if (n->started)
 		(void)pthread_join(n->thread, NULL);
-	while ((i = cube_list_pop(&n->queue)) != NULL)
+	while ((i = cube_list_pop(&n->queue)) !=
+	       NULL) /* the thread was never started: there are no answers */
 		cube_free(cube_list_entry(i, struct news, link));
 	(void)pthread_mutex_destroy(&n->lock);
 	(void)pthread_cond_destroy(&n->some);

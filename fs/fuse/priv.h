@@ -71,6 +71,7 @@ struct cube_fuse_call {
 
 /* call.c: carries out @a, here or through the tree. */
 void cube_fuse_dispatch(const struct cube_fuse_args *a, const struct cube_fuse_op *op);
+void cube_fuse_call_end(struct cube_fuse_call *c); /* answers with its result, and frees it */
 struct cube_fuse_args cube_fuse_args_of(fuse_req_t req, uint64_t node);
 struct cube_caller cube_fuse_caller(fuse_req_t req);
 /* answer.c: what the tree said, in the kernel's words. */
@@ -132,6 +133,8 @@ void cube_fuse_parked(struct cube_req *r);
 struct cube_fuse_notify *cube_fuse_notify_new(struct cube_fuse *f); /* NULL: memory */
 int cube_fuse_notify_start(struct cube_fuse_notify *n);
 void cube_fuse_notify_free(struct cube_fuse_notify *n);
+/* Is something to be told yet? Then the notifier ends @c behind it; else false, and nothing is done. */
+bool cube_fuse_notify_first(struct cube_fuse_notify *n, struct cube_fuse_call *c);
 void cube_fuse_notify_entry(void *n, uint64_t parent, const char *name); /* never blocks */
 
 /* ops.c */
