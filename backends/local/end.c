@@ -4,6 +4,7 @@
 
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
+#include "backends/local/leftover.h"
 #include "backends/local/oom.h"
 
 #include <errno.h>
@@ -33,22 +34,13 @@ static int end_process(const struct cube_local_record *r, const struct cube_loca
 	return poll(&wait, 1, END_WAIT_MS) == 1 ? 0 : -ETIMEDOUT;
 }
 
-static void end_find_leftover(struct local_cube *c)
-{
-	pid_t pid = c->rec.stage == CUBE_STAGE_STARTING || c->damaged ? cube_local_launch_leftover(c) : 0;
-
-	if (pid <= 0)
-		return;
-	c->rec.init = (struct cube_local_proc){.pid = pid, .start = cube_local_proc_start(pid)};
-	(void)cube_local_boot_id(c->rec.boot);
-}
-
 int cube_local_cube_end(struct cube_local *b, struct local_cube *c, struct cube_err *err)
 {
 	int rc;
 
-	end_find_leftover(c);
 	cube_local_group_kill(&c->group);
+	if (c->rec.stage == CUBE_STAGE_STARTING || c->damaged)
+		cube_local_leftover_end(c->id);
 	rc = end_process(&c->rec, &c->rec.init);
 	if (rc < 0)
 		return cube_fail(err, rc, "process %d of sandbox %s does not end: %s", (int)c->rec.init.pid,

@@ -14,9 +14,9 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/base/spawn.h"
-#include "backends/local/adopt.h"
 #include "backends/local/bundle.h"
 #include "backends/local/enclose.h"
+#include "backends/local/leftover.h"
 #include "backends/local/listener.h"
 #include "backends/local/mnt.h"
 
@@ -29,6 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,6 +42,7 @@ struct launch {
 	struct cube_local *b;
 	struct local_cube *c;
 	const char *stage_path;
+	pid_t parent;
 	int stage;    /* tmpfs */
 	int cover;    /* tmpfs for the unified hierarchy, or -1 */
 	int listener; /* becomes 3 */
@@ -58,6 +60,15 @@ struct launch {
 };
 
 /* ---- in the child: system calls only ---- */
+
+/* A daemon that is killed takes along what it has begun: this child, which nobody could tell from the daemon,
+ * and crun, which then lets its own child end. */
+static int setup_die_together(const struct launch *l)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return -errno;
+	return getppid() == l->parent ? 0 : -ESRCH;
+}
 
 static int setup_enter(const struct launch *l)
 {
@@ -88,8 +99,10 @@ static int setup_hide_unified(const struct launch *l)
 static int launch_setup(void *ctx)
 {
 	const struct launch *l = ctx;
-	int rc = setup_enter(l);
+	int rc = setup_die_together(l);
 
+	if (rc == 0)
+		rc = setup_enter(l);
 	if (rc == 0 && unshare(CLONE_NEWNS) < 0)
 		rc = -errno;
 	if (rc == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -265,28 +278,9 @@ static int launch_run(struct launch *l, struct cube_cancel *cancel, struct cube_
 
 	(void)snprintf(state, sizeof(state), "%s/crun", l->stage_path);
 	(void)snprintf(log, sizeof(log), "%s/log", l->stage_path);
-	(void)snprintf(pid_file, sizeof(pid_file), "/proc/self/fd/%u/pid", 3 + kept);
+	(void)snprintf(pid_file, sizeof(pid_file), "/proc/self/fd/%u/" CUBE_LEFTOVER_PID, 3 + kept);
 	rc = cube_spawn_run(&s, cancel, &status, err);
 	return rc == 0 && status != 0 ? launch_failed(l, status, err) : rc;
-}
-
-/* What crun wrote; 0: nothing. */
-static pid_t launch_read_pid(const struct local_cube *c)
-{
-	struct cube_buf text = CUBE_BUF(64);
-	long pid = 0;
-
-	if (cube_file_read(c->dir, "pid", &text) == 0)
-		pid = strtol(cube_buf_str(&text), NULL, 10);
-	cube_buf_done(&text);
-	return pid > 0 ? (pid_t)pid : 0;
-}
-
-pid_t cube_local_launch_leftover(const struct local_cube *c)
-{
-	pid_t pid = launch_read_pid(c);
-
-	return pid > 0 && cube_local_adopt_is(pid, c->id) ? pid : 0;
 }
 
 /* No user namespace can be made inside: in one, a process would have all capabilities over what it makes
@@ -324,7 +318,7 @@ static void launch_seal(pid_t init)
 static int launch_note(struct launch *l, struct cube_err *err)
 {
 	struct local_cube *c = l->c;
-	pid_t pid = launch_read_pid(c);
+	pid_t pid = cube_local_leftover_pid(c->dir);
 	uint64_t start = pid > 0 ? cube_local_proc_start(pid) : 0;
 
 	if (start == 0)
@@ -342,6 +336,7 @@ int cube_local_launch(struct cube_local *b, struct local_cube *c, struct cube_ca
 	struct launch l = {.b = b,
 			   .c = c,
 			   .stage_path = b->stage,
+			   .parent = getpid(),
 			   .stage = -1,
 			   .cover = -1,
 			   .listener = -1,
@@ -353,7 +348,7 @@ int cube_local_launch(struct cube_local *b, struct local_cube *c, struct cube_ca
 		cube_local_enclose_init(&l.enclose, &b->host->ids, b->host->trusted, c->rec.limits.pids);
 	c->rec.stage = CUBE_STAGE_STARTING;
 	(void)cube_local_boot_id(c->rec.boot);
-	(void)unlinkat(c->dir, "pid", 0);
+	(void)unlinkat(c->dir, CUBE_LEFTOVER_PID, 0);
 	rc = cube_local_cube_save(c, err);
 	if (rc == 0)
 		rc = launch_open(&l, err);

@@ -6,7 +6,7 @@
  *   life.c       create, destroy, start, stop, pause, resume, limit
  *   look.c       inspect, list, usage, root; way_in.c: the link, with oom.c and listener.c
  *   end.c        the end of processes, and what is cleaned up behind them
- *   launch.c     crun: from two mounts and a group to a running process 1
+ *   launch.c     crun: from two mounts and a group to a running process 1; leftover.c: where that was cut off
  *   template.c   what a sandbox's root is made of; import.c, import_tar.c: how templates get here
  *   mask*.c, hidden.c, tree.c   the template `host`
  *   host.c, ids.c, agentfile.c  what is made once, before there are threads
@@ -152,8 +152,6 @@ int cube_local_cube_reap(struct cube_local *b, struct local_cube *c, struct cube
 /* Starts its process 1; @c is mounted. On success the record says `running`; on failure nothing runs. */
 int cube_local_launch(struct cube_local *b, struct local_cube *c, struct cube_cancel *cancel,
 		      struct cube_err *err);
-/* A process 1 of it that a launch left which nobody saw the end of; 0: none. */
-pid_t cube_local_launch_leftover(const struct local_cube *c);
 
 /* ---- probe.c, doctor.c ---- */
 

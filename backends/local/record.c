@@ -5,6 +5,7 @@
 #include "backends/base/file.h"
 #include "backends/base/json.h"
 #include "backends/base/macros.h"
+#include "backends/local/leftover.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -165,10 +166,19 @@ bool cube_local_proc_alive(const struct cube_local_record *r, const struct cube_
 	       strcmp(cube_local_boot_id(boot), r->boot) == 0;
 }
 
+/* Of a launch that was cut off a process may be there as well. */
+static pid_t record_process(int dir, const char *id)
+{
+	struct cube_local_record r;
+
+	if (cube_local_record_read(dir, &r, NULL) < 0 || r.stage == CUBE_STAGE_STARTING)
+		return cube_local_leftover_find(id);
+	return cube_local_proc_alive(&r, &r.init) ? r.init.pid : 0;
+}
+
 pid_t cube_local_record_any_running(const char *state_dir)
 {
 	char path[PATH_MAX];
-	struct cube_local_record r;
 	const struct dirent *e;
 	pid_t found = 0;
 	DIR *d;
@@ -184,9 +194,8 @@ pid_t cube_local_record_any_running(const char *state_dir)
 		if (e->d_name[0] == '.')
 			continue;
 		dir = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (dir >= 0 && cube_local_record_read(dir, &r, NULL) == 0 &&
-		    cube_local_proc_alive(&r, &r.init))
-			found = r.init.pid;
+		if (dir >= 0)
+			found = record_process(dir, e->d_name);
 	}
 	closedir(d);
 	return found;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a launch may leave behind. */
+#include "backends/local/leftover.h"
+
+#include "backends/base/buf.h"
+#include "backends/base/file.h"
+#include "backends/local/adopt.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LEFTOVER_ROUNDS 1000
+
+static long leftover_number(int dir, const char *name)
+{
+	struct cube_buf text = CUBE_BUF(64);
+	long pid = 0;
+
+	if (cube_file_read(dir, name, &text) == 0)
+		pid = strtol(cube_buf_str(&text), NULL, 10);
+	cube_buf_done(&text);
+	return pid > 0 ? pid : 0;
+}
+
+pid_t cube_local_leftover_pid(int dir)
+{
+	return (pid_t)leftover_number(dir, CUBE_LEFTOVER_PID);
+}
+
+static bool leftover_is_crun(pid_t pid, const char *id)
+{
+	struct cube_buf words = CUBE_BUF(65536);
+	size_t n = strlen(id) + 1;
+	char path[64];
+	bool is;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	is = cube_file_read(AT_FDCWD, path, &words) == 0 && words.len > n &&
+	     memcmp(words.data + words.len - n, id, n) == 0 && strstr(words.data, "crun");
+	cube_buf_done(&words);
+	return is;
+}
+
+/* The first one that is found, after @after in the order of /proc; 0: none. */
+static pid_t leftover_next(DIR *proc, const char *id)
+{
+	const struct dirent *e;
+
+	while ((e = readdir(proc)) != NULL) {
+		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
+
+		if (pid > 1 && pid != getpid() && (leftover_is_crun(pid, id) || cube_local_adopt_is(pid, id)))
+			return pid;
+	}
+	return 0;
+}
+
+pid_t cube_local_leftover_find(const char *id)
+{
+	DIR *proc = opendir("/proc");
+	pid_t pid = proc ? leftover_next(proc, id) : 0;
+
+	if (proc)
+		closedir(proc);
+	return pid;
+}
+
+void cube_local_leftover_end(const char *id)
+{
+	for (unsigned round = 0; round < LEFTOVER_ROUNDS; round++) {
+		DIR *proc = opendir("/proc");
+		bool found = false;
+		pid_t pid;
+
+		while (proc && (pid = leftover_next(proc, id)) > 0) {
+			found = true;
+			(void)kill(pid, SIGKILL);
+		}
+		if (proc)
+			closedir(proc);
+		if (!found)
+			return;
+		(void)poll(NULL, 0, 1); /* a killed one is gone a little later */
+	}
+}
