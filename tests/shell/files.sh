@@ -105,7 +105,7 @@ if run dev 'command -v git >/dev/null'; then
 fi
 
 # fifos, sockets and devices made inside have no effect outside, and hang nobody
-run dev 'mkfifo fifo; mknod dev c 1 3 2>/dev/null || true'
+run dev 'cd /workspace; mkfifo fifo; mknod dev c 1 3 2>/dev/null || true'
 check test -p "$W/fifo"
 check_not timeout 5 cat "$W/fifo" 2>/dev/null
 check_not timeout 5 bash -c "echo x >'$W/fifo'" 2>/dev/null

@@ -42,7 +42,7 @@ mkdir -p "$F$WORK" 2>/dev/null || run dev "mkdir -p $WORK"
 echo written >"$F/workspace/host"
 check_eq "$(cat "$WORK/secret")" secret
 check_eq "$(cat "$F$WORK/secret")" written
-cp -rL "$F/workspace/a" "$WORK/copied"
+cp -L "$F/workspace/ws" "$WORK/copied"; check_eq "$(cat "$WORK/copied")" target
 check_eq "$(cat "$WORK/secret")" secret
 
 # from every depth, through a directory that is a link itself

@@ -76,7 +76,7 @@ check_eq "$(cat two/jobs/j/exit)" 0
 check_eq "$(run two 'echo $X')" 1
 mkdir three
 expect_errno EPERM mv two three
-expect_errno EINVAL mv two 'b d'
+expect_errno EINVAL python3 -c 'import os; os.rename("two", "b d")'
 expect_errno EPERM mv README x
 echo 'rename two four' >ctl
 check test -d four
