@@ -82,6 +82,11 @@ fuse_device() {
 			die '/dev/fuse is closed to ordinary users' 'an administrator has to run: chmod 666 /dev/fuse'
 		fi
 	fi
+	# fusermount3 looks for mounts there; images of containers leave it out.
+	if [ ! -e /etc/mtab ] && ! as_root ln -s ../proc/self/mounts /etc/mtab 2>/dev/null; then
+		echo 'note: there is no /etc/mtab, without which an ordinary user cannot unmount; an administrator can run:'
+		echo '    ln -s ../proc/self/mounts /etc/mtab'
+	fi
 	echo 'usable'
 }
 
