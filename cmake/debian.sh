@@ -9,8 +9,8 @@ DEBIAN_BUILD=(gcc libc6-dev musl-tools cmake ninja-build pkgconf libfuse3-dev li
 # shellcheck disable=SC2034
 DEBIAN_RUN=(fuse3 crun uidmap passt iproute2)
 # shellcheck disable=SC2034
-DEBIAN_TEST=(libcmocka-dev clang clang-tidy clang-format-14 cppcheck shellcheck mandoc binutils git
-	util-linux procps psmisc strace python3 tar rsync sqlite3 vim-tiny nano ksh busybox-static make)
+DEBIAN_TEST=(libcmocka-dev clang libclang-rt-14-dev clang-tidy clang-format-14 cppcheck shellcheck mandoc
+	binutils make git procps psmisc python3 tar rsync sqlite3 vim-tiny tmux busybox)
 
 # The packages of the arguments that are not installed, one a line.
 debian_missing() {
