@@ -28,14 +28,18 @@
 struct cube_domain_own {
 	struct cube_domain d;
 	struct cube_alarms *alarms;
-	struct cube_list dying;  /* removed sandboxes whose destruction is under way */
-	struct cube_list conns;  /* struct cube_conn, all that have a link to close */
-	unsigned works;          /* works at the pool that will come back into the domain */
-	pthread_cond_t quiet;    /* works became 0; with the lock */
-	uint64_t fresh;          /* the last number given by cube_cube_fresh_name */
-	int cubes_fd;            /* STATE/cubes */
-	int templates_fd;        /* STATE/templates */
-	bool started;            /* cube_domain_start was called */
+	struct cube_list dying;    /* removed sandboxes whose destruction is under way */
+	struct cube_list conns;    /* struct cube_conn, all that have a link to close */
+	unsigned works;            /* works at the pool that will come back into the domain */
+	pthread_cond_t quiet;      /* works became 0; with the lock */
+	uint64_t fresh;            /* the last number given by cube_cube_fresh_name */
+	int cubes_fd;              /* STATE/cubes */
+	int templates_fd;          /* STATE/templates */
+	bool started;              /* cube_domain_start was called */
+	struct cube_list unsynced; /* cube_own.unsynced: saved, and not yet on the medium */
+	struct cube_alarm sync;
+	struct cube_work sync_work;
+	bool syncing;
 	struct cube_alarm usage; /* counters are due */
 };
 
@@ -157,7 +161,8 @@ struct cube_own {
 	size_t n_free, cap_free;
 	struct cube_output *spare; /* made ahead for the next merged job */
 	bool spare_busy, have_dir;
-	bool sync_due; /* a sync of its state is on its way */
+	bool sync_due; /* in domain_own.unsynced, or its creation will see to it */
+	struct cube_list unsynced;
 	unsigned ended_numbered;
 	uint64_t next_session;
 	uint64_t looked_mono; /* when somebody last looked at the counters */
@@ -316,6 +321,8 @@ int cube_state_save(struct cube_cube *c, struct cube_err *err);
 int cube_state_save_env(struct cube_cube *c, struct cube_err *err);
 /* On a pool thread, no lock: what was saved is on the medium. */
 void cube_state_sync(int dir_fd);
+void cube_state_sync_now(struct cube_domain *d); /* what was saved, behind */
+void cube_state_sync_drop(struct cube_domain *d);
 int cube_state_replace(int dir_fd, const char *name, const void *data, size_t len);
 /* The intention to destroy it: its directory's name. Needs no room on the disk. */
 #define CUBE_STATE_REMOVED ".removed"

@@ -73,6 +73,7 @@ static void cube_init(struct cube_cube *c, struct cube_domain *d)
 	cube_alarm_init(&own->relink, cube_relink);
 	cube_alarm_init(&own->destroy_again, cube_destroy_again);
 	cube_list_init(&own->template_wait.link);
+	cube_list_init(&own->unsynced);
 	own->journal_fd = -1;
 	own->next_session = 1;
 	own->next_slot = 1;

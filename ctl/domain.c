@@ -117,6 +117,7 @@ static void domain_init_lock(struct cube_domain_own *own)
 }
 
 static void domain_usage_due(struct cube_alarm *a);
+static void domain_sync_due(struct cube_alarm *a);
 
 static struct cube_domain *domain_new(const struct cube_domain_options *o)
 {
@@ -141,6 +142,8 @@ static struct cube_domain *domain_new(const struct cube_domain_options *o)
 	cube_list_init(&own->conns);
 	cube_waitq_init(&d->changed);
 	cube_alarm_init(&own->usage, domain_usage_due);
+	cube_alarm_init(&own->sync, domain_sync_due);
+	cube_list_init(&own->unsynced);
 	d->state_dir = cube_strdup(o->state_dir);
 	d->by_name = cube_map_new();
 	d->errors = cube_errlog_new();
@@ -220,7 +223,12 @@ int cube_domain_start(struct cube_domain *d, struct cube_err *err)
 	return r;
 }
 
-/* ---- Counters ---- */
+/* ---- Behind ---- */
+
+static void domain_sync_due(struct cube_alarm *a)
+{
+	cube_state_sync_now(&cube_container_of(a, struct cube_domain_own, sync)->d);
+}
 
 static void domain_usage_due(struct cube_alarm *a)
 {
@@ -292,6 +300,7 @@ void cube_domain_shutdown(struct cube_domain *d, uint32_t ms)
 
 	cube_domain_enter(d);
 	d->closing = true;
+	cube_state_sync_now(d);
 	domain_wake_all(d);
 	cube_domain_leave(d); /* the answers go out before this thread waits */
 	cube_domain_enter(d);
@@ -326,9 +335,11 @@ void cube_domain_close(struct cube_domain *d)
 	own = cube_domain_own(d);
 	cube_domain_enter(d);
 	d->closing = true;
+	cube_state_sync_now(d);
 	domain_cancel_all(d);
 	while (own->works > 0)
 		pthread_cond_wait(&own->quiet, &d->lock);
+	cube_state_sync_drop(d);
 	domain_drop_cubes(&d->cubes);
 	domain_drop_cubes(&own->dying);
 	cube_domain_leave(d);

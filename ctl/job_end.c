@@ -136,8 +136,12 @@ static void settle_one(struct cube_job *j)
 	cube_job_input_done(j);
 	cube_job_transcribe(j);
 	cube_journal_end(j);
-	cube_event(c->domain->events, c->name, "job.ended", "%s %s %d", j->name, cube_end_name(j->end.how),
-		   j->end.code);
+	if (j->end.code >= 0)
+		cube_event(c->domain->events, c->name, "job.ended", "%s %s %d", j->name,
+			   cube_end_name(j->end.how), j->end.code);
+	else
+		cube_event(c->domain->events, c->name, "job.ended", "%s %s", j->name,
+			   cube_end_name(j->end.how));
 	cube_output_account(j);
 	cube_output_unref(cube_steal(j->output));
 }

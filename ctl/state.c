@@ -51,46 +51,83 @@ static void state_sync_file(int dir_fd, const char *name)
 void cube_state_sync(int dir_fd)
 {
 	state_sync_file(dir_fd, STATE_FILE);
-	state_sync_file(dir_fd, "env");
-	state_sync_file(dir_fd, "journal");
 	state_sync_file(dir_fd, ".");
 	state_sync_file(dir_fd, "..");
 }
 
-struct sync_work {
-	struct cube_work work;
-	struct cube_cube *cube;
-};
+/* ---- Behind ---- */
+
+/* One thread for all, a moment later: a sandbox that is made saves its state several times in that moment,
+ * and a hundred of them would keep the disk busy with nothing else. The references are those of the list. */
+#define SYNC_MS   1000u
+#define SYNC_LAST 100u
+
+static struct cube_cube *sync_take(struct cube_domain_own *own)
+{
+	struct cube_list *i = cube_list_pop(&own->unsynced);
+	struct cube_own *c = i != NULL ? cube_list_entry(i, struct cube_own, unsynced) : NULL;
+
+	if (c == NULL)
+		return NULL;
+	c->sync_due = false;
+	return &c->c;
+}
+
+static void sync_one(struct cube_domain_own *own, struct cube_cube *c)
+{
+	cube_domain_leave(&own->d);
+	state_sync_file(c->dir_fd, STATE_FILE);
+	state_sync_file(c->dir_fd, "env");
+	cube_domain_enter(&own->d);
+	cube_cube_unref(c);
+}
 
 static void sync_run(struct cube_work *w)
 {
-	struct sync_work *s = cube_container_of(w, struct sync_work, work);
-	struct cube_domain *d = s->cube->domain;
+	struct cube_domain_own *own = cube_container_of(w, struct cube_domain_own, sync_work);
+	struct cube_cube *c;
+	unsigned last = 0;
 
-	cube_domain_enter(d);
-	cube_own(s->cube)->sync_due = false;
-	cube_domain_leave(d);
-	cube_state_sync(s->cube->dir_fd);
-	cube_domain_enter(d);
-	cube_cube_unref(s->cube);
-	cube_task_end(d);
-	cube_domain_leave(d);
-	cube_free(s);
+	cube_domain_enter(&own->d);
+	/* The end of the daemon does not wait for a thousand of them: the kernel writes them out soon as
+	 * well. */
+	while ((!own->d.closing || last++ < SYNC_LAST) && (c = sync_take(own)) != NULL)
+		sync_one(own, c);
+	own->syncing = false;
+	cube_task_end(&own->d);
+	cube_domain_leave(&own->d);
+}
+
+void cube_state_sync_drop(struct cube_domain *d)
+{
+	struct cube_cube *c;
+
+	while ((c = sync_take(cube_domain_own(d))) != NULL)
+		cube_cube_unref(c);
+}
+
+void cube_state_sync_now(struct cube_domain *d)
+{
+	struct cube_domain_own *own = cube_domain_own(d);
+
+	cube_alarm_off(&own->sync);
+	if (own->syncing || cube_list_empty(&own->unsynced))
+		return;
+	own->syncing = true;
+	own->sync_work = (struct cube_work){.run = sync_run};
+	cube_task_submit(d, &own->sync_work);
 }
 
 static void state_sync_behind(struct cube_cube *c)
 {
-	struct sync_work *s;
+	struct cube_domain_own *own = cube_domain_own(c->domain);
 
-	if (cube_own(c)->sync_due)
+	if (cube_own(c)->sync_due || c->domain->closing)
 		return;
-	s = cube_calloc(1, sizeof(*s));
-	if (s == NULL)
-		return; /* the kernel writes it out by itself, only later */
-	s->work.run = sync_run;
-	s->cube = cube_cube_ref(c);
 	cube_own(c)->sync_due = true;
-	cube_task_submit(c->domain, &s->work);
+	cube_list_push(&own->unsynced, &cube_own(cube_cube_ref(c))->unsynced);
+	if (!own->syncing && !cube_alarm_is_on(&own->sync))
+		cube_alarm_set(c->domain, &own->sync, SYNC_MS);
 }
 
 /* ---- Saving ---- */
