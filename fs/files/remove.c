@@ -8,21 +8,24 @@
 
 #include "fs/files/files_priv.h"
 
-/* A door to the directory of a name that may go. Mounts stay where they are, as inside (-EBUSY): ours, the
- * directories above them, and what is mounted inside, which the kernel would unmount, since it is not mounted
- * in *our* namespace. */
 static int remove_open(struct cube_files_space *s, uint64_t parent, const char *name, struct cube_fdoor *ret)
 {
-	struct cube_fpeek seen;
 	int r = cube_fstep_name(name);
 
-	if (r == 0)
-		r = cube_fdoor_open(s, parent, CUBE_DOOR_DIR | CUBE_DOOR_WRITE, ret);
-	if (r != 0)
-		return r;
-	if (cube_fpoint_find(ret->n->point, name) != NULL)
+	return r < 0 ? r : cube_fdoor_open(s, parent, CUBE_DOOR_DIR | CUBE_DOOR_WRITE, ret);
+}
+
+/* May @name go? Mounts stay where they are, as inside (-EBUSY): ours, the directories above them, and what is
+ * mounted inside, which the kernel would unmount, since it is not mounted in *our* namespace. -ENOENT:
+ * nothing is there. */
+static int remove_check(const struct cube_fdoor *d, const char *name)
+{
+	struct cube_fpeek seen;
+	int r;
+
+	if (cube_fpoint_find(d->n->point, name) != NULL)
 		return -EBUSY;
-	r = cube_fstep_peek(ret->n, ret->fd->fd, name, &seen);
+	r = cube_fstep_peek(d->n, d->fd->fd, name, &seen);
 	return r == 0 && seen.is_void ? -EBUSY : r;
 }
 
@@ -31,6 +34,8 @@ static int remove_name(struct cube_files_space *s, uint64_t parent, const char *
 	cube_auto_fdoor d = {.n = NULL};
 	int r = remove_open(s, parent, name, &d);
 
+	if (r == 0)
+		r = remove_check(&d, name);
 	if (r == 0 && unlinkat(d.fd->fd, name, flags) < 0)
 		r = -errno;
 	if (r == 0)
@@ -83,10 +88,14 @@ int cube_files_rename(struct cube_files_space *s, uint64_t parent, const char *n
 			return -EBUSY;
 	}
 	r = remove_open(s, parent, name, &from);
+	if (r == 0)
+		r = remove_open(s, new_parent, new_name, &to);
+	if (r == 0)
+		r = remove_check(&from, name);
 	if (r != 0)
 		return r;
-	r = remove_open(s, new_parent, new_name, &to);
-	if (r != 0 && !(r == -ENOENT && to.fd != NULL))
+	r = remove_check(&to, new_name);
+	if (r != 0 && r != -ENOENT)
 		return r;
 	return rename_run(&from, name, &to, new_name, flags);
 }

@@ -75,7 +75,9 @@ static void req_note(struct cube_req *r, int code)
 	const struct req_op *op = &req_ops[r->op];
 	char place[200], text[256];
 
-	if (!op->noted || r->noted || r->n == NULL || code == -EAGAIN || code == -EINTR || code == -ESTALE)
+	/* To look for what is not there is no failure; to be told why one cannot look is. */
+	if ((!op->noted && r->err.code != code) || r->noted || r->n == NULL || code == -EAGAIN ||
+	    code == -EINTR || code == -ESTALE)
 		return;
 	if (r->err.code != code)
 		cube_fail(&r->err, code, "%s", cube_errno_text(code));
