@@ -11,5 +11,6 @@ void cube_close_auto(int *fd)
 
 	if (*fd >= 0)
 		(void)close(*fd); /* nothing to do about it: the descriptor is gone in any case */
+	*fd = -1;
 	errno = saved;
 }

@@ -32,7 +32,7 @@ static inline int cube_steal_fd(int *fd)
 	return old;
 }
 
-/* Cleanup for `int fd = -1`: closes what is open, keeps errno. */
+/* Closes what is open and leaves -1, keeps errno. Also the cleanup for `int fd = -1`. */
 void cube_close_auto(int *fd);
 
 #define cube_auto_fd cube_auto(cube_close_auto) int

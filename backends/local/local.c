@@ -71,6 +71,11 @@ static const struct {
 
 static int local_configure(struct cube_local *b, const struct cube_conf_section *conf, struct cube_err *err)
 {
+	static const char *const known[] = {"kind", "default", "uid_base", "memory", "pids", "cpus", NULL};
+	int rc = conf != NULL ? cube_conf_check(conf, known, err) : 0;
+
+	if (rc < 0)
+		return rc;
 	b->defaults = (struct cube_limits){.memory = default_memory(), .pids = LOCAL_PIDS};
 	for (size_t i = 0; i < CUBE_COUNT(local_keys); i++) {
 		const char *text = cube_conf_get(conf, local_keys[i].key);
