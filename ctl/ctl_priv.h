@@ -35,7 +35,6 @@ struct cube_domain_own {
 	uint64_t fresh;            /* the last number given by cube_cube_fresh_name */
 	int cubes_fd;              /* STATE/cubes */
 	int templates_fd;          /* STATE/templates */
-	bool started;              /* cube_domain_start was called */
 	struct cube_list unsynced; /* cube_own.unsynced: saved, and not yet on the medium */
 	struct cube_alarm sync;
 	struct cube_work sync_work;

@@ -207,7 +207,6 @@ int cube_domain_start(struct cube_domain *d, struct cube_err *err)
 	int r = 0;
 
 	cube_domain_enter(d);
-	cube_domain_own(d)->started = true;
 	cube_list_each (i, &d->services) {
 		r = cube_service_refresh(d, cube_list_entry(i, struct cube_service, link), NULL, err);
 		if (r < 0)

@@ -161,6 +161,9 @@ static int line_session(struct cube_cube *c, const json_t *o)
 	s->env_seen = line_num(o, "seen");
 	cube_session_own(s)->boot = line_hex(o, "boot");
 	s->open = cube_session_own(s)->boot != 0 && cube_session_own(s)->boot == cube_own(c)->boot;
+	cube_env_text_unref(cube_steal(cube_session_own(s)->env_base));
+	if (s->env_seen == c->env_version) /* an older one is not kept: then all of it counts as changed */
+		cube_session_own(s)->env_base = cube_env_text_ref(cube_own(c)->env_text);
 	return 0;
 }
 

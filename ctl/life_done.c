@@ -26,6 +26,7 @@ void cube_op_created(struct cube_op *op)
 
 void cube_op_runs(struct cube_op *op)
 {
+	cube_own(op->cube)->keep = true; /* whatever becomes of it now, it was there */
 	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
 }
 

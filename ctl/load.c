@@ -354,13 +354,12 @@ void cube_cube_adopt(struct cube_cube *c)
 		(void)cube_op_begin(c, CUBE_OP_DESTROY, 0, NULL, NULL);
 		return;
 	case CUBE_CREATING:
-		/* mkdir had promised it; who wrote `create` has been cut off, and nothing is left. */
-		if (own->keep)
-			cube_create_go(c);
-		else
-			(void)cube_cube_remove(c, NULL, NULL);
-		return;
 	case CUBE_ERROR:
+		/* mkdir had promised it; who wrote `create` has been cut off, and nothing is left. */
+		if (!own->keep)
+			(void)cube_cube_remove(c, NULL, NULL);
+		else if (c->phase == CUBE_CREATING)
+			cube_create_go(c);
 		return;
 	case CUBE_RUNNING:
 	case CUBE_PAUSED:

@@ -110,9 +110,13 @@ static void everything_is_there(go_fn go)
 	expect_output(&s, j, CUBE_STREAM_STDOUT, "up\n");
 	expect_output(&s, j, CUBE_STREAM_STDERR, "down\n");
 	stage_unref(&s, j);
-	/* The shells live on as well. */
-	expect(&s, c, "pwd; echo $X $GREETING", "/tmp\n1 hello\n");
-	assert_string_equal(c->last_job->name, "5");
+	/* The shells live on as well, and know what changes in the environment. */
+	expect(&s, c, "pwd; echo $X $GREETING; export PATH=mine", "/tmp\n1 hello\n");
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_cube_set_env(c, "NEW=1", 6, &s.err), 0);
+	cube_domain_leave(s.d);
+	expect(&s, c, "echo $NEW [$GREETING] $PATH", "1 [] mine\n");
+	assert_string_equal(c->last_job->name, "6");
 	assert_int_equal(stage_root(&s, "destroy prod"), 0);
 	assert_int_equal(host_count(), 0);
 	host_close(&s);
