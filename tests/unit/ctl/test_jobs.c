@@ -438,6 +438,69 @@ static void output_limit(void **state)
 	stage_unref(s, j);
 }
 
+/* A plain reader sees to its end what was there at its open, though the middle is given back meanwhile. */
+static void pinned_output(void **state)
+{
+	struct stage *s = *state;
+	struct cube_cube *c = stage_make(s, "dev");
+	size_t size = 60 << 10;
+	char *first = malloc(size), *again = malloc(size);
+	struct cube_spool_view v, late;
+	struct cube_output *o, *p;
+	struct cube_job *j;
+
+	assert_int_equal(stage_root(s, "set output_limit=64k"), 0);
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_job_create(c, "y", &j, &s->err), 0);
+	cube_domain_leave(s->d);
+	assert_int_equal(stage_job(s, j, "stdin stream"), 0);
+	assert_int_equal(submit(s, j, false, "bytes 60k; cat; bytes 2M; echo last", 35), 0);
+	stage_printed(s, j, size);
+	cube_domain_enter(s->d);
+	o = cube_job_view(j, &v);
+	cube_output_pin(o, &v);
+	cube_domain_leave(s->d);
+	assert_int_equal(cube_spool_pread(&v, CUBE_STREAM_STDOUT, first, size, 0), size);
+	assert_int_equal(stage_root(s, "set output_limit=1M"), 0); /* for those that start later */
+	assert_int_equal(stage_job(s, j, "eof"), 0);
+	assert_int_equal(stage_end(s, j), 0);
+	/* So much more has come that the pin no longer counts; what the limit keeps is as it was. */
+	assert_int_equal(cube_spool_pread(&v, CUBE_STREAM_STDOUT, again, size, 0), size);
+	assert_memory_equal(first, again, 32 << 10);
+	cube_domain_enter(s->d);
+	cube_output_unpin(o, &v);
+	cube_output_unpin(o, &v);
+	p = cube_job_view(j, &late);
+	cube_domain_leave(s->d);
+	assert_int_equal(late.limit, 64 << 10);
+	cube_output_unref(o);
+	cube_output_unref(p);
+	stage_unref(s, j);
+
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_job_create(c, "z", &j, &s->err), 0);
+	cube_domain_leave(s->d);
+	assert_int_equal(stage_root(s, "set output_limit=64k"), 0);
+	assert_int_equal(stage_job(s, j, "stdin stream"), 0);
+	assert_int_equal(submit(s, j, false, "bytes 60k; cat; bytes 100k", 26), 0);
+	stage_printed(s, j, size);
+	cube_domain_enter(s->d);
+	o = cube_job_view(j, &v);
+	cube_output_pin(o, &v);
+	cube_domain_leave(s->d);
+	assert_int_equal(stage_job(s, j, "eof"), 0);
+	assert_int_equal(stage_end(s, j), 0);
+	assert_int_equal(cube_spool_pread(&v, CUBE_STREAM_STDOUT, again, size, 0), size);
+	assert_memory_equal(first, again, size);
+	cube_domain_enter(s->d);
+	cube_output_unpin(o, &v);
+	cube_domain_leave(s->d);
+	cube_output_unref(o);
+	stage_unref(s, j);
+	free(first);
+	free(again);
+}
+
 static void spool_limit(void **state)
 {
 	struct stage *s = *state;
@@ -478,6 +541,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(old_ones_are_forgotten, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(readers_outlive_the_job, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(output_limit, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(pinned_output, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(spool_limit, stage_setup, stage_teardown),
 	};
 

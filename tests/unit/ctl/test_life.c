@@ -3,6 +3,7 @@
 #include "tests/unit/ctl/host.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,146 @@ static void destroy_verb(void **state)
 	assert_int_equal(count_cubes(s), 0);
 }
 
+/* ---- For whoever shows it ---- */
+
+struct watched {
+	unsigned added, removed, jobs, sessions;
+	char name[32];
+};
+
+static void saw_added(void *ctx, struct cube_cube *c)
+{
+	struct watched *w = ctx;
+
+	(void)c;
+	w->added++;
+}
+
+static void saw_removed(void *ctx, struct cube_cube *c, const char *name)
+{
+	struct watched *w = ctx;
+
+	(void)c;
+	w->removed++;
+	(void)snprintf(w->name, sizeof(w->name), "%s", name);
+}
+
+static void saw_entry(void *ctx, struct cube_cube *c, const char *dir, const char *name)
+{
+	struct watched *w = ctx;
+
+	(void)c, (void)name;
+	*(strcmp(dir, "jobs") == 0 ? &w->jobs : &w->sessions) += 1;
+}
+
+static void watched(void **state)
+{
+	struct stage *s = *state;
+	struct watched w = {0};
+	struct cube_session *in;
+
+	cube_domain_enter(s->d);
+	s->d->watcher = (struct cube_domain_watcher){
+		.ctx = &w, .cube_added = saw_added, .cube_removed = saw_removed, .entry_changed = saw_entry};
+	cube_domain_leave(s->d);
+	struct cube_cube *c = stage_make(s, "dev");
+
+	assert_int_equal(w.added, 1);
+	stage_unref(s, stage_start(s, c, "x", "true"));
+	assert_in_range(w.jobs, 1, 4); /* its name and `last` */
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_session_create(c, "side", &in, &s->err), 0);
+	cube_domain_leave(s->d);
+	assert_int_equal(w.sessions, 1);
+	assert_int_equal(stage_root(s, "rename dev prod"), 0);
+	assert_int_equal(w.added, 2);
+	assert_string_equal(w.name, "dev");
+	assert_int_equal(stage_root(s, "destroy prod"), 0);
+	assert_int_equal(w.removed, 2);
+	assert_string_equal(w.name, "prod");
+	cube_domain_enter(s->d);
+	s->d->watcher = (struct cube_domain_watcher){0};
+	cube_domain_leave(s->d);
+}
+
+static bool has_counters(void *ctx)
+{
+	return ((struct cube_cube *)ctx)->usage_wall != 0;
+}
+
+static void counters(void **state)
+{
+	struct stage *s = *state;
+	struct cube_cube *c = stage_make(s, "dev");
+
+	assert_int_equal(c->usage_wall, 0); /* nobody has looked */
+	cube_domain_enter(s->d);
+	cube_cube_look(c);
+	cube_domain_leave(s->d);
+	assert_true(stage_until(s, has_counters, c));
+	assert_int_equal(c->usage.pids, 0);
+}
+
+static void fresh_names(void **state)
+{
+	struct stage *s = *state;
+	char name[CUBE_NAME_MAX + 1];
+
+	stage_make(s, "sandbox-2");
+	cube_domain_enter(s->d);
+	cube_cube_fresh_name(s->d, name);
+	assert_string_equal(name, "sandbox-1");
+	cube_cube_fresh_name(s->d, name);
+	assert_string_equal(name, "sandbox-3");
+	cube_domain_leave(s->d);
+}
+
+/* ---- Files ---- */
+
+struct root_wait {
+	atomic_bool done;
+	int code;
+};
+
+static void root_came(void *ctx, int code, struct cube_root *root, const struct cube_err *err)
+{
+	struct root_wait *w = ctx;
+
+	(void)err;
+	w->code = code;
+	if (code == 0)
+		cube_root_close(root);
+	atomic_store(&w->done, true);
+}
+
+static bool root_is_done(void *ctx)
+{
+	return atomic_load(&((struct root_wait *)ctx)->done);
+}
+
+static void root_of_files(void **state)
+{
+	struct stage *s = *state;
+	struct cube_cube *c = stage_make(s, "dev");
+	struct root_wait w = {.code = 1}, late = {.code = 1};
+
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_cube_root_async(c, root_came, &w), 0);
+	cube_domain_leave(s->d);
+	assert_true(stage_until(s, root_is_done, &w));
+	assert_int_equal(w.code, 0);
+	cube_domain_enter(s->d);
+	cube_cube_ref(c);
+	cube_domain_leave(s->d);
+	assert_int_equal(stage_root(s, "destroy dev"), 0);
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_cube_root_async(c, root_came, &late), 0);
+	cube_cube_unref(c);
+	cube_domain_leave(s->d);
+	assert_true(stage_until(s, root_is_done, &late));
+	assert_int_not_equal(late.code, 0);
+}
+
 /* ---- With faults ---- */
 
 static void faulty(struct stage *s, const char *lines)
@@ -489,6 +630,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(rename_goes_on, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(removal_frees_the_name, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(destroy_verb, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(watched, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(counters, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(fresh_names, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(root_of_files, stage_setup, stage_teardown),
 		cmocka_unit_test(creation_fails),
 		cmocka_unit_test(link_fails),
 		cmocka_unit_test(creation_is_waited_for),
