@@ -95,7 +95,7 @@ int cube_local_adopt_mounts(pid_t init, const char *id, int dir, int *ret_root, 
 			    struct cube_err *err)
 {
 	cube_auto_fd ns = -1, in = -1, out = -1;
-	int pair[2], fds[2], rc;
+	int pair[2], fds[2] = {-1, -1}, rc;
 	char path[64];
 	pid_t pid;
 

@@ -207,6 +207,7 @@ static bool ids_run_map(const char *program, pid_t pid, uint32_t own, uint32_t f
 /* In a child that stayed outside: gives its parent the subordinate ranges of both kinds, or none. */
 static bool ids_map_parent(void)
 {
+	/* cppcheck-suppress getpwuidCalled ; there is one thread yet */
 	const struct passwd *pw = getpwuid(getuid()); /* NOLINT(concurrency-mt-unsafe): one thread */
 	const char *name = pw ? pw->pw_name : "";
 	uint32_t uid, uids, gid, gids;

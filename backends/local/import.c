@@ -234,7 +234,7 @@ int cube_local_template_import(struct cube_backend *base, const char *name, cons
 				     .log = log ? log : import_no_log,
 				     .ctx = ctx,
 				     .cancel = cancel}};
-	struct stat st;
+	struct stat st = {.st_mode = 0};
 	int rc = import_check(name, source, source_fd, &st, err);
 
 	if (rc < 0)

@@ -126,12 +126,12 @@ static int create_new(struct cube_local *b, const struct cube_spec *spec, struct
 		      struct cube_err *err)
 {
 	struct cube_local_record rec;
-	struct local_cube *c;
+	struct local_cube *c = NULL;
 	int rc = create_record(b, spec, &rec, err);
 
 	if (rc == 0)
 		rc = cube_local_cube_new(b, spec->uid, &rec, &c, err);
-	if (rc < 0)
+	if (rc != 0)
 		return rc;
 	rc = create_files(b, c, err);
 	if (rc == 0 && cube_cancel_fired(cancel))

@@ -55,21 +55,25 @@ void cube_local_mask_free(struct cube_local_mask *m)
 
 /* ---- has the machine changed? ---- */
 
-static void print_add(uint64_t *print, const void *data, size_t len)
+static void print_add(uint64_t *print, uint64_t what)
 {
-	const unsigned char *p = data;
-
-	for (size_t i = 0; i < len; i++)
-		*print = (*print ^ p[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+	*print = (*print ^ what) * UINT64_C(0x100000001b3); /* FNV-1a, by words */
+	*print ^= *print >> 29;
 }
 
 static void print_stat(uint64_t *print, const char *name, const struct stat *st)
 {
-	const int64_t what[] = {(int64_t)st->st_ino, st->st_mode,        st->st_uid,
-				st->st_size,         st->st_ctim.tv_sec, st->st_ctim.tv_nsec};
+	const uint64_t what[] = {st->st_ino,
+				 st->st_mode,
+				 st->st_uid,
+				 (uint64_t)st->st_size,
+				 (uint64_t)st->st_ctim.tv_sec,
+				 (uint64_t)st->st_ctim.tv_nsec};
 
-	print_add(print, name, strlen(name));
-	print_add(print, what, sizeof(what));
+	for (; *name; name++)
+		print_add(print, (unsigned char)*name);
+	for (size_t i = 0; i < CUBE_COUNT(what); i++)
+		print_add(print, what[i]);
 }
 
 /* All entries below @name down to @depth levels; of the last level and with @dirs everywhere only
@@ -79,7 +83,7 @@ static void print_dir(uint64_t *print, int parent, const char *name, unsigned de
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
-	struct stat st;
+	struct stat st = {.st_mode = 0};
 
 	if (!d) {
 		if (fd >= 0)

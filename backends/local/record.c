@@ -169,7 +169,7 @@ bool cube_local_proc_alive(const struct cube_local_record *r, const struct cube_
 /* Of a launch that was cut off a process may be there as well. */
 static pid_t record_process(int dir, const char *id)
 {
-	struct cube_local_record r;
+	struct cube_local_record r = {.stage = CUBE_STAGE_STARTING};
 
 	if (cube_local_record_read(dir, &r, NULL) < 0 || r.stage == CUBE_STAGE_STARTING)
 		return cube_local_leftover_find(id);

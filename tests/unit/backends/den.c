@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/spawn.h"
 
 static void den_skipped(void **state)
 {
@@ -71,6 +72,16 @@ void den_reopen(struct stage *s)
 	cube_backend_close(s->b);
 	if (cube_backend_open(&cube_backend_local, &s->env, &s->b, &err) < 0)
 		fail_msg("%s", err.text);
+}
+
+int den_host(const char *text)
+{
+	const char *const argv[] = {"/bin/sh", "-c", text, NULL};
+	const struct cube_spawn s = {.argv = argv, .cwd = -1, .in = -1, .out = -1};
+	int status = -1;
+
+	assert_int_equal(cube_spawn_run(&s, NULL, &status, NULL), 0);
+	return WEXITSTATUS(status);
 }
 
 char *den_sh(struct stage *s, const char *id, const char *text, int *ret_code)

@@ -24,6 +24,9 @@ void den_open(struct stage *s, const char *conf);
  * disk. */
 void den_reopen(struct stage *s);
 
+/* Runs @text with this machine's shell; its exit code. */
+int den_host(const char *text);
+
 /* Runs @text in the sandbox and gives what it printed on both streams (to be freed); the code in *ret_code
  * where it is not NULL, else it must be 0. */
 char *den_sh(struct stage *s, const char *id, const char *text, int *ret_code);

@@ -122,8 +122,8 @@ static void old_crun(void **state)
 	fake_crun("exit 1");
 	assert_true(stage.b->caps != 0);
 	set_path(fakes);
-	assert_int_equal(system("sed -i s/9.9/0.17/ \"$PATH\"/crun 2>/dev/null || /bin/sed -i s/9.9/0.17/ "
-				"\"$PATH\"/crun"),
+	assert_int_equal(den_host("sed -i s/9.9/0.17/ \"$PATH\"/crun 2>/dev/null || /bin/sed -i s/9.9/0.17/ "
+				  "\"$PATH\"/crun"),
 			 0);
 	den_reopen(&stage);
 	assert_int_equal(stage.b->caps, 0);
@@ -287,7 +287,7 @@ static pid_t victim_start(int *ret_out)
 	char self[4096], word[] = "victim";
 	char *argv[] = {self, word, NULL};
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int ends[2];
+	int ends[2] = {-1, -1};
 	pid_t pid;
 
 	assert_true(n > 0 && pipe2(ends, O_CLOEXEC) == 0);

@@ -362,7 +362,7 @@ static void killed(void **state)
 		assert_int_equal(close(ends[1]), 0);
 		assert_int_equal(read(ends[0], &c, 1), 1);
 		(void)usleep(round * 5000);
-		assert_int_equal(system("pkill -KILL -x -u 54321 test_local_user"), 0);
+		assert_int_equal(den_host("pkill -KILL -x -u 54321 test_local_user"), 0);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
 		assert_int_equal(close(ends[0]), 0);
 		assert_int_equal(den_again("sweep", SOMEBODY), 0);
