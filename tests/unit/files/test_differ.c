@@ -80,7 +80,7 @@ static void drop_place(struct place *p)
 		(void)close(p->fd);
 }
 
-static void same(const struct differ *d, ssize_t api, ssize_t plain)
+static void compare(const struct differ *d, ssize_t api, ssize_t plain)
 {
 	ssize_t want = plain < 0 ? -errno : plain;
 
@@ -89,6 +89,16 @@ static void same(const struct differ *d, ssize_t api, ssize_t plain)
 			 api < 0 ? strerrorname_np((int)-api) : "success",
 			 want < 0 ? strerrorname_np((int)-want) : "success");
 }
+
+/* The two expressions one after the other, so that errno is that of the plain one. */
+#define same(d, api, plain)                                                                                  \
+	do {                                                                                                 \
+		ssize_t same_api = (api), same_plain;                                                        \
+                                                                                                             \
+		errno = 0;                                                                                   \
+		same_plain = (plain);                                                                        \
+		compare(d, same_api, same_plain);                                                            \
+	} while (false)
 
 static void same_stat(const struct differ *d, const struct stat *a, const struct stat *b)
 {
@@ -277,9 +287,9 @@ static void do_open(struct differ *d, struct place *p)
 		if (r == 0)
 			r = cube_files_open(d->s.space, e.id, flags, &d->open[i].h);
 	}
-	d->open[i].fd = openat(p->fd, p->name, flags | O_NOFOLLOW | O_CLOEXEC, 0640);
 	d->open[i].id = e.id;
-	same(d, r < 0 ? r : 0, d->open[i].fd < 0 ? -1 : 0);
+	same(d, r,
+	     (d->open[i].fd = openat(p->fd, p->name, flags | O_NOFOLLOW | O_CLOEXEC, 0640)) < 0 ? -1 : 0);
 	if (r < 0)
 		d->open[i].h = NULL;
 }
