@@ -29,7 +29,7 @@ fi
 if can memory; then
 	sandbox hog memory=64M
 	mkdir "$MNT/hog/jobs/hog"
-	put "$MNT/hog/jobs/hog/cmd" 'exec tail -c 1G /dev/zero'
+	put "$MNT/hog/jobs/hog/cmd" 'exec python3 -c "bytearray(1 << 30)"'
 	check_eq "$(cat <>"$MNT/hog/jobs/hog/exit")" 137
 	check_eq "$(field "$MNT/hog/jobs/hog/status" ended)" oom
 	check_eq "$(run good 'echo during')" during

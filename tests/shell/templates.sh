@@ -32,7 +32,7 @@ use() { # NAME
 import dir "$WORK/root"; use dir
 tar -C "$WORK/root" -cf "$WORK/t.tar" .; import tar "$WORK/t.tar"; use tar
 gzip -k "$WORK/t.tar"; import gz "$WORK/t.tar.gz"; use gz
-check_match "$(cat "$T/gz/info")" 'fingerprint [0-9a-f]{64}'
+check_match "$(cat "$T/gz/info")" 'fingerprint sha256:[0-9a-f]{64}'
 check_match "$(cat "$T/gz/info")" "source $WORK/t.tar.gz"
 [ -s "$T/gz/log" ] || fail 'no log of the import'
 # again with the same content is nothing
