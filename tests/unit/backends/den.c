@@ -139,8 +139,7 @@ static bool den_process_left(const char *id)
 	char command[200];
 
 	(void)snprintf(command, sizeof(command), "grep -qs ' / .* - overlay %s ' /proc/[0-9]*/mountinfo", id);
-	return system(command) ==
-	       0; /* NOLINT(concurrency-mt-unsafe,bugprone-command-processor,cert-env33-c) */
+	return den_host(command) == 0;
 }
 
 bool den_left(const struct stage *s, const char *id)
