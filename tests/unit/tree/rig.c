@@ -353,25 +353,24 @@ void rig_gone(const char *name)
 
 /* ---- callers ---- */
 
-static void rig_person_exits(int sig)
-{
-	(void)sig;
-	_exit(0);
-}
+#define RIG_LEAVE SIGRTMAX /* tells a person to exit by itself */
 
-/* USR1 makes it exit by itself. */
 pid_t rig_person(void)
 {
+	sigset_t leave, before;
 	pid_t pid;
+	int sig;
 
-	(void)signal(SIGUSR1, rig_person_exits); /* inherited: it may be told before it gets to run */
+	(void)sigemptyset(&leave);
+	(void)sigaddset(&leave, RIG_LEAVE);
+	(void)sigprocmask(SIG_BLOCK, &leave, &before); /* it may be told before it gets to run */
 	pid = fork();
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			(void)pause();
+		(void)sigwait(&leave, &sig);
+		_exit(0);
 	}
-	(void)signal(SIGUSR1, SIG_DFL);
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	assert_true(pid > 0);
 	return pid;
 }
@@ -380,7 +379,7 @@ void rig_person_end(pid_t pid, int sig)
 {
 	siginfo_t info;
 
-	assert_int_equal(kill(pid, sig == 0 ? SIGUSR1 : sig), 0);
+	assert_int_equal(kill(pid, sig == 0 ? RIG_LEAVE : sig), 0);
 	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
 }
 
