@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
@@ -17,6 +18,22 @@
 
 #define STATE_LOG_MAX (8 << 20) /* a longer log of earlier days is put aside at the start */
 
+#define STATE_LOCK_MS   1000
+#define STATE_LOCK_STEP 20
+
+/* Of a daemon that has just ended a helper may be on its way out, with a copy of the descriptor. */
+static int state_flock(int fd)
+{
+	struct timespec step = {.tv_nsec = STATE_LOCK_STEP * 1000000L};
+
+	for (unsigned ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; ms += STATE_LOCK_STEP) {
+		if (errno != EWOULDBLOCK || ms >= STATE_LOCK_MS)
+			return -1;
+		(void)nanosleep(&step, NULL);
+	}
+	return 0;
+}
+
 static int state_lock(struct cube_state_dir *s, int dir, struct cube_err *err)
 {
 	struct cube_buf pid = CUBE_BUF(32);
@@ -24,15 +41,14 @@ static int state_lock(struct cube_state_dir *s, int dir, struct cube_err *err)
 	s->lock_fd = openat(dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (s->lock_fd < 0)
 		return cube_fail_errno(err, "%s/lock", s->path);
-	if (flock(s->lock_fd, LOCK_EX | LOCK_NB) == 0)
+	if (state_flock(s->lock_fd) == 0)
 		return 0;
 	if (errno != EWOULDBLOCK)
 		return cube_fail_errno(err, "%s/lock", s->path);
 	(void)cube_file_read(dir, "lock", &pid);
 	cube_fail(err, -EBUSY,
-		  "the cubefs with process number %ld has the state directory %s: end that one, or name "
-		  "another "
-		  "directory with --state",
+		  "the cubefs with process number %ld has the state directory %s in use: end that one, or "
+		  "name another directory with --state",
 		  strtol(cube_buf_str(&pid), NULL, 10), s->path);
 	cube_buf_done(&pid);
 	return -EBUSY;
