@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,6 +16,7 @@
 #include <grp.h>
 
 #include "backends/agent/init/child_exec.h"
+#include "backends/agent/init/error.h"
 #include "backends/agent/init/session_files.h"
 #include "backends/agent/init/user.h"
 
@@ -89,10 +89,10 @@ static int child_terminal(const struct init_child *c, int err)
 
 	if (fd < 0)
 		init_child_fail(err, CODE_SETUP, -errno, "the terminal could not be opened: %s",
-				strerror(errno));
+				init_error(errno));
 	if (ioctl(fd, TIOCSCTTY, 0) < 0)
 		init_child_fail(err, CODE_SETUP, -errno, "the terminal could not be taken: %s",
-				strerror(errno));
+				init_error(errno));
 	return child_move(fd);
 }
 
@@ -113,14 +113,15 @@ static int child_descriptors(const struct init_child *c)
 	for (int i = 0; i < 3; i++) {
 		if (io[i] < 0 || dup2(io[i], i) < 0)
 			init_child_fail(err, CODE_SETUP, -errno, "descriptor %d could not be opened: %s", i,
-					strerror(errno));
+					init_error(errno));
 	}
 	if (text >= 0 && dup2(text, FD_TEXT) < 0)
-		init_child_fail(err, CODE_SETUP, -errno, "the text could not be given: %s", strerror(errno));
+		init_child_fail(err, CODE_SETUP, -errno, "the text could not be given: %s",
+				init_error(errno));
 	if (dup3(err, FD_ERR, O_CLOEXEC) < 0)
-		init_child_fail(err, CODE_SETUP, -errno, "no descriptor: %s", strerror(errno));
+		init_child_fail(err, CODE_SETUP, -errno, "no descriptor: %s", init_error(errno));
 	if (session >= 0 && dup3(session, FD_ERR + 1, O_CLOEXEC) < 0)
-		init_child_fail(err, CODE_SETUP, -errno, "no descriptor: %s", strerror(errno));
+		init_child_fail(err, CODE_SETUP, -errno, "no descriptor: %s", init_error(errno));
 	close_from(FD_ERR + 1 + (session >= 0), ~0u);
 	if (text < 0)
 		(void)close(FD_TEXT);
@@ -135,7 +136,7 @@ static void child_signals(void)
 	for (int sig = 1; sig < SIGNALS_END; sig++)
 		(void)sigaction(sig, &dfl, NULL);
 	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &none, NULL);
 }
 
 static void child_limits(void)
@@ -175,14 +176,14 @@ static void child_user(const struct init_child *c, int err)
 	if (setgroups(u.n_groups, u.groups) < 0 || setresgid(u.gid, u.gid, u.gid) < 0 ||
 	    setresuid(u.uid, u.uid, u.uid) < 0)
 		init_child_fail(err, CODE_SETUP, -errno, "user %s cannot be taken here: %s", c->user,
-				strerror(errno));
+				init_error(errno));
 }
 
 static void child_directory(const struct init_child *c, int err)
 {
 	if (chdir(c->cwd) == 0 || (!c->cwd_must && chdir("/") == 0))
 		return;
-	init_child_fail(err, CODE_SETUP, -errno, "directory %.150s: %s", c->cwd, strerror(errno));
+	init_child_fail(err, CODE_SETUP, -errno, "directory %.150s: %s", c->cwd, init_error(errno));
 }
 
 _Noreturn void init_child_run(const struct init_child *c)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exec: with a shell, or a program that is looked up in the job's own PATH. */
 #include "backends/agent/init/child_exec.h"
+#include "backends/agent/init/error.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,11 +23,12 @@ static char **exec_words(const char *data, size_t len, size_t extra, int err)
 	for (size_t i = 0; i < len; i++)
 		n += data[i] == '\0' || i + 1 == len;
 	words = calloc(n + extra + 1, sizeof(*words));
-	copy = malloc(len + 1);
-	if (words == NULL || copy == NULL)
+	copy = words != NULL && n > 0 ? malloc(len + 1) : NULL;
+	if (words == NULL || (n > 0 && copy == NULL))
 		init_child_fail(err, CODE_NOT_EXECUTABLE, -ENOMEM, "no memory for the arguments");
-	if (len > 0)
-		memcpy(copy, data, len);
+	if (copy == NULL)
+		return words;
+	memcpy(copy, data, len);
 	copy[len] = '\0';
 	for (size_t i = 0, k = 0; k < n; k++) {
 		words[k] = copy + i;
@@ -71,7 +73,7 @@ static _Noreturn void exec_refused(int err, int number, const char *what)
 	bool missing = number == ENOENT || number == ENOTDIR;
 
 	init_child_fail(err, missing ? CODE_NOT_FOUND : CODE_NOT_EXECUTABLE, -number, "%.150s: %s", what,
-			missing ? "not found" : strerror(number));
+			missing ? "not found" : init_error(number));
 }
 
 static _Noreturn void exec_shell(const struct init_child *c, char *const *env, int err)

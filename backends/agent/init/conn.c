@@ -180,6 +180,7 @@ int init_conn_stream(int in, int out)
 
 static void conn_accept(struct init_ev *ev, uint32_t events)
 {
+	/* cppcheck-suppress nullPointer ; whose address it is does not matter */
 	int fd = accept4(ev->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	(void)events;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backends/agent/init/child.h"
+#include "backends/agent/init/error.h"
 #include "backends/agent/init/report.h"
 #include "backends/agent/init/session.h"
 #include "backends/base/macros.h"
@@ -97,7 +98,7 @@ void init_job_start(uint64_t id, const struct cube_wire_start *m, void *message,
 	if (out_fd < 0)
 		r = init_output_own(&job->output, start_separate(m));
 	if (r < 0)
-		init_job_failed(job, 126, r, "no place for the output: %s", strerror(-r));
+		init_job_failed(job, 126, r, "no place for the output: %s", init_error(r));
 	else if (m->session != 0)
 		init_session_run(job, m);
 	else

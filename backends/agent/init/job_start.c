@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backends/agent/init/child.h"
+#include "backends/agent/init/error.h"
 #include "backends/agent/init/pty.h"
 #include "backends/agent/init/shell.h"
 
@@ -145,7 +146,7 @@ static void start_main_gone(void *owner, int status)
 		return;
 	if (job->group->failed != 0)
 		init_job_failed(job, 126, -job->group->failed, "no process could be started: %s",
-				strerror(job->group->failed));
+				init_error(job->group->failed));
 	else
 		init_job_over(job, status);
 }
@@ -194,12 +195,12 @@ void init_job_spawn(struct init_job *job, const struct cube_wire_start *m)
 	if (r == 0) {
 		job->group = init_group_new(0, &start_owner, job);
 		r = job->group == NULL ? -errno : init_group_fork(job->group);
+		if (r == 0)
+			start_child(job, m, &e);
 	}
-	if (r == 0 && job->group != NULL)
-		start_child(job, m, &e);
 	start_ends_close(&e);
 	if (r < 0)
-		init_job_failed(job, 126, r, "no process could be started: %s", strerror(-r));
-	else if (job->group->main != 0)
+		init_job_failed(job, 126, r, "no process could be started: %s", init_error(r));
+	else if (job->group != NULL && job->group->main != 0)
 		init_job_running(job, job->group->main);
 }

@@ -28,6 +28,7 @@
 #include "backends/agent/init/actions.h"
 #include "backends/agent/init/child.h"
 #include "backends/agent/init/conn.h"
+#include "backends/agent/init/error.h"
 #include "backends/agent/init/ev.h"
 #include "backends/agent/init/group.h"
 #include "backends/agent/init/procs.h"
@@ -79,14 +80,19 @@ static bool option_dir(const char *text, const char **ret)
 	return true;
 }
 
+static int option_next(int argc, char **argv)
+{
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): there is one thread */
+	return getopt_long(argc, argv, "", long_options, NULL);
+}
+
 static bool options_parse(int argc, char **argv, struct options *o)
 {
 	bool ok = true;
 	int c;
 
 	*o = (struct options){.listen_fd = -1, .stream_fd = -1, .cgroup_fd = -1, .run_dir = RUN_DIR};
-	while (ok && (c = getopt_long(argc, argv, "", long_options, NULL)) !=
-			     -1) { /* NOLINT(concurrency-mt-unsafe) */
+	while (ok && (c = option_next(argc, argv)) != -1) {
 		switch (c) {
 		case 'l':
 			ok = option_fd(optarg, &o->listen_fd);
@@ -185,7 +191,7 @@ int main(int argc, char **argv)
 	}
 	r = main_setup(&o);
 	if (r < 0) {
-		(void)fprintf(stderr, "cube-init: %s\n", strerror(-r));
+		(void)fprintf(stderr, "cube-init: %s\n", init_error(r));
 		return 1;
 	}
 	init_ev_run(main_after);

@@ -2,13 +2,14 @@
 /* Snapshots of /proc. */
 #include "backends/agent/init/procs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "backends/agent/init/dir.h"
 
 #define PROCS_MAX (1u << 20) /* more than the kernel's own limit of processes */
 
@@ -105,21 +106,16 @@ static void procs_sort(struct init_procs *p)
 
 int init_procs_read(struct init_procs *p)
 {
-	int fd = openat(procs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
+	DIR *dir = init_dir_open(openat(procs_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	const char *name;
 	int r = 0;
 
 	p->len = 0;
-	if (dir == NULL) {
-		r = -errno;
-		if (fd >= 0)
-			(void)close(fd);
-		return r;
-	}
-	while (r == 0 && (e = readdir(dir)) != NULL) { /* NOLINT(concurrency-mt-unsafe): one thread */
-		if (e->d_name[0] >= '1' && e->d_name[0] <= '9')
-			r = procs_read_one(p, e->d_name);
+	if (dir == NULL)
+		return -errno;
+	while (r == 0 && (name = init_dir_next(dir)) != NULL) {
+		if (name[0] >= '1' && name[0] <= '9')
+			r = procs_read_one(p, name);
 	}
 	(void)closedir(dir);
 	procs_sort(p);

@@ -70,11 +70,17 @@ void init_tell_refused(uint64_t id)
 		refused[refused_len++] = id;
 }
 
+/* What was forgotten and has ended meanwhile is there as well: its last output has not been told. */
 static void report_job_anew(struct init_job *job)
 {
+	unsigned what = INIT_TELL_STARTED | INIT_TELL_CREDIT | INIT_TELL_OUTPUT;
+
+	if (job->ended && !job->tail)
+		what |= INIT_TELL_ENDED;
+	if (job->tail && !init_output_open(&job->output))
+		what |= INIT_TELL_GONE;
 	init_stream_rewind(job);
-	init_tell(job, INIT_TELL_STARTED | INIT_TELL_CREDIT | INIT_TELL_OUTPUT |
-			       (job->ended && !job->tail ? INIT_TELL_ENDED : 0));
+	init_tell(job, what);
 }
 
 static void report_session_anew(struct init_session *s)
@@ -301,14 +307,8 @@ void init_report_none(void)
 	init_timer_stop(&lazy_timer);
 	refused_len = 0;
 	sync_pending = false;
-	while ((e = cube_list_pop(&urgent)) != NULL) {
-		struct init_job *job = cube_list_entry(e, struct init_job, tell);
-
-		if ((job->telling & INIT_TELL_GONE) != 0)
-			init_job_drop(job);
-		else
-			job->telling = 0;
-	}
+	while ((e = cube_list_pop(&urgent)) != NULL)
+		cube_list_entry(e, struct init_job, tell)->telling = 0;
 	while ((e = cube_list_pop(&urgent_sessions)) != NULL)
 		cube_list_entry(e, struct init_session, tell)->telling = false;
 }

@@ -29,7 +29,7 @@ void init_tell_refused(uint64_t id);
 
 /* A new daemon: everything, then SYNCED. */
 void init_report_all(void);
-/* There is no daemon: the marks are dropped, and jobs that only waited to be told gone. */
+/* There is no daemon: the marks are dropped. */
 void init_report_none(void);
 /* Makes messages while there is little in @out. */
 void init_report_fill(struct init_outbox *out);

@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "backends/agent/init/error.h"
 #include "backends/agent/init/report.h"
 #include "backends/agent/init/session_driver.h"
 #include "backends/base/macros.h"
@@ -221,7 +222,7 @@ static void session_refuse(struct init_session *s, int code, int err, const char
 
 	init_session_shell_kill(s);
 	if (job != NULL)
-		init_job_failed(job, code, err, "%s: %s", what, strerror(err < 0 ? -err : EIO));
+		init_job_failed(job, code, err, "%s: %s", what, init_error(err));
 }
 
 static const char *session_refusal(const struct init_session *s, const struct cube_wire_start *m)
@@ -432,7 +433,7 @@ void init_session_shell_gone(struct init_session *s, int wait_status)
 	if (init_job_take_failure(job, failure))
 		return;
 	if (failed != 0)
-		init_job_failed(job, 126, -failed, "no shell could be started: %s", strerror(failed));
+		init_job_failed(job, 126, -failed, "no shell could be started: %s", init_error(failed));
 	else
 		init_job_over(job, wait_status);
 }

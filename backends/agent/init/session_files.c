@@ -2,7 +2,6 @@
 /* The private directory of a session's shell. */
 #include "backends/agent/init/session_files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/agent/init/dir.h"
 #include "backends/agent/wire.h"
 #include "backends/base/macros.h"
 
@@ -91,7 +91,9 @@ static int files_fifo(struct init_session_files *f, const char *name, int flags)
 		return -errno;
 	files_give(f, name);
 	fd = openat(f->dir, name, flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	return fd;
 }
 
 static int files_plain(struct init_session_files *f, const char *name)
@@ -279,18 +281,15 @@ char *init_session_files_exports(struct init_session_files *f, size_t *ret_len)
 bool init_session_files_probe(struct init_session_files *f, char *name, size_t size)
 {
 	int fd = openat(f->dir, "q", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e = NULL;
+	DIR *dir = init_dir_open(fd);
+	const char *e;
 	bool found = false;
 
-	if (dir == NULL && fd >= 0)
-		(void)close(fd);
-	while (dir != NULL && !found &&
-	       (e = readdir(dir)) != NULL) { /* NOLINT(concurrency-mt-unsafe): one thread */
-		if (e->d_name[0] == '.' || unlinkat(fd, e->d_name, 0) < 0)
+	while (dir != NULL && !found && (e = init_dir_next(dir)) != NULL) {
+		if (e[0] == '.' || unlinkat(fd, e, 0) < 0)
 			continue;
 		found = true;
-		(void)snprintf(name, size, "%s", e->d_name);
+		(void)snprintf(name, size, "%s", e);
 	}
 	if (dir != NULL)
 		(void)closedir(dir);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The link client against an agent that the test plays: what it believes, what it refuses, and that nothing blocks. */
+/* The link client against an agent that the test plays: what it believes, what it refuses, and that nothing
+ * blocks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -215,7 +216,8 @@ static struct peer *peer_new(bool pass_fds)
 	p->loop = cube_loop_new();
 	assert_non_null(p->loop);
 	assert_int_equal(pthread_create(&p->thread, NULL, run, p->loop), 0);
-	assert_int_equal(cube_agent_link_new(p->loop, fds[0], pass_fds, &handler, &p->seen, &p->link, &err), 0);
+	assert_int_equal(cube_agent_link_new(p->loop, fds[0], pass_fds, &handler, &p->seen, &p->link, &err),
+			 0);
 	read_all(p->fd, greeting, sizeof(greeting));
 	return p;
 }
@@ -253,8 +255,14 @@ static int spool(size_t size)
 
 static int start(struct peer *p, uint64_t job, uint64_t session, int out_fd)
 {
-	const struct cube_link_start s = {.job = job, .session = session, .text = "true", .text_len = 4, .merge = true,
-					  .in = CUBE_STDIN_PIPE, .out_fd = out_fd, .order_fd = -1};
+	const struct cube_link_start s = {.job = job,
+					  .session = session,
+					  .text = "true",
+					  .text_len = 4,
+					  .merge = true,
+					  .in = CUBE_STDIN_PIPE,
+					  .out_fd = out_fd,
+					  .order_fd = -1};
 	struct cube_err err;
 
 	return cube_link_start(p->link, &s, &err);
@@ -441,7 +449,11 @@ static void test_session(void **state)
 	struct peer *p = peer_up(true);
 	struct cube_wire_out out = begin();
 	char *big = malloc(CUBE_WIRE_EXPORTS_MAX);
-	struct cube_wire_session m = {.what = CUBE_WIRE_SESSION_EXPORTS, .cwd = "/here", .cwd_len = 5, .exports = big, .exports_len = CUBE_WIRE_EXPORTS_MAX};
+	struct cube_wire_session m = {.what = CUBE_WIRE_SESSION_EXPORTS,
+				      .cwd = "/here",
+				      .cwd_len = 5,
+				      .exports = big,
+				      .exports_len = CUBE_WIRE_EXPORTS_MAX};
 
 	(void)state;
 	assert_non_null(big);
@@ -460,67 +472,84 @@ static void test_session(void **state)
 	peer_free(p);
 }
 
-/* Long messages and a peer that reads slowly: start returns at once, and all arrives in order, descriptors too. */
+/* What has come to the peer. */
+struct arrived {
+	struct cube_wire_feed feed;
+	unsigned starts, fds, kills;
+	size_t got; /* of the present START */
+};
+
+/* The next part of the stream, and the descriptors in it: each has the size of its number. */
+static void arrive(struct peer *p, struct arrived *a)
+{
+	size_t space;
+	void *to = cube_wire_feed_space(&a->feed, &space);
+	union {
+		char room[CMSG_SPACE(4 * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {to, space};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control.room,
+			     .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(p->fd, &msg, MSG_CMSG_CLOEXEC);
+
+	assert_true(n > 0);
+	a->feed.len += (size_t)n;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c != NULL; c = CMSG_NXTHDR(&msg, c)) {
+		int fd;
+
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+		assert_int_equal(lseek(fd, 0, SEEK_END), ++a->fds);
+		(void)close(fd);
+	}
+}
+
+/* START in frames, its descriptor not later than its first byte, and behind it its KILL. */
+static void arrived_frame(struct arrived *a, const struct cube_wire_head *head, size_t len)
+{
+	if (head->type == CUBE_WIRE_KILL) {
+		assert_int_equal(head->id, ++a->kills);
+		assert_true(a->got > len);
+		a->got = 0;
+		return;
+	}
+	assert_int_equal(head->type, CUBE_WIRE_START);
+	assert_int_equal(head->id, a->kills + 1);
+	a->starts += (head->flags & CUBE_WIRE_FD_OUT) != 0;
+	assert_true(a->fds >= a->starts);
+	a->got += head->len;
+}
+
+/* Long messages and a peer that reads slowly: start returns at once, and all arrives in order, descriptors
+ * too. */
 static void test_slow_peer(void **state)
 {
 	struct peer *p = peer_up(true);
 	size_t len = 4u << 20;
-	char *text = malloc(len);
+	char *text = calloc(1, len);
+	struct arrived *a = calloc(1, sizeof(*a));
 	struct cube_link_start s = {.text = text, .text_len = len, .merge = true, .order_fd = -1};
-	struct cube_err err;
-	unsigned starts = 0, fds = 0, ends = 0;
-	struct cube_wire_feed *f = malloc(sizeof(*f));
-	size_t got = 0;
+	struct cube_wire_head head;
+	const void *body;
 
 	(void)state;
-	assert_true(text != NULL && f != NULL);
-	memset(text, 't', len);
-	for (uint64_t job = 1; job <= 4; job++) {
-		s.job = job;
-		s.out_fd = spool(job);
-		assert_int_equal(cube_link_start(p->link, &s, &err), 0);
-		cube_link_kill(p->link, job, 15);
+	assert_non_null(text);
+	assert_non_null(a);
+	for (s.job = 1; s.job <= 4; s.job++) {
+		s.out_fd = spool(s.job);
+		assert_int_equal(cube_link_start(p->link, &s, NULL), 0);
+		cube_link_kill(p->link, s.job, 15);
 		(void)close(s.out_fd);
 	}
-	cube_wire_feed_init(f);
-	while (ends < 4) {
-		struct cube_wire_head head;
-		const void *body;
-		size_t space;
-		void *to = cube_wire_feed_space(f, &space);
-		union {
-			char room[CMSG_SPACE(4 * sizeof(int))];
-			struct cmsghdr align;
-		} control;
-		struct iovec iov = {to, space};
-		struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control)};
-		ssize_t n = recvmsg(p->fd, &msg, MSG_CMSG_CLOEXEC);
-
-		assert_true(n > 0);
-		f->len += (size_t)n;
-		for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c != NULL; c = CMSG_NXTHDR(&msg, c)) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-			assert_int_equal(lseek(fd, 0, SEEK_END), ++fds);
-			(void)close(fd);
-		}
-		while (cube_wire_feed_next(f, &head, &body) > 0) {
-			if (head.type == CUBE_WIRE_KILL) {
-				assert_int_equal(head.id, ++ends);
-				assert_true(got > len);
-				got = 0;
-				continue;
-			}
-			assert_int_equal(head.type, CUBE_WIRE_START);
-			assert_int_equal(head.id, ends + 1);
-			starts += (head.flags & CUBE_WIRE_FD_OUT) != 0;
-			assert_true(fds >= starts);
-			got += head.len;
-		}
+	while (a->kills < 4) {
+		arrive(p, a);
+		while (cube_wire_feed_next(&a->feed, &head, &body) > 0)
+			arrived_frame(a, &head, len);
 	}
-	assert_true(starts == 4 && fds == 4);
-	free(f);
+	assert_true(a->starts == 4 && a->fds == 4);
+	free(a);
 	free(text);
 	peer_free(p);
 }
@@ -540,7 +569,8 @@ static void test_input_window(void **state)
 	assert_int_equal(cube_link_input(p->link, 1, data, 1), 0);
 	out = begin();
 	assert_true(cube_wire_put_pair(&out, CUBE_WIRE_CREDIT, 1, CUBE_WIRE_WINDOW, 1000));
-	assert_true(cube_wire_put_pair(&out, CUBE_WIRE_CREDIT, 1, CUBE_WIRE_WINDOW * 9, CUBE_WIRE_WINDOW * 8)); /* never sent */
+	assert_true(cube_wire_put_pair(&out, CUBE_WIRE_CREDIT, 1, CUBE_WIRE_WINDOW * 9,
+				       CUBE_WIRE_WINDOW * 8)); /* never sent */
 	peer_send(p, &out);
 	wait_count(p, &p->seen.spaces, 1);
 	settle(p);
@@ -682,10 +712,12 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_totals),    cmocka_unit_test(test_busy),         cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_optional),  cmocka_unit_test(test_version),      cmocka_unit_test(test_session),
-		cmocka_unit_test(test_slow_peer), cmocka_unit_test(test_input_window), cmocka_unit_test(test_data),
-		cmocka_unit_test(test_close),     cmocka_unit_test(test_threads),      cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_totals),    cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_malformed), cmocka_unit_test(test_optional),
+		cmocka_unit_test(test_version),   cmocka_unit_test(test_session),
+		cmocka_unit_test(test_slow_peer), cmocka_unit_test(test_input_window),
+		cmocka_unit_test(test_data),      cmocka_unit_test(test_close),
+		cmocka_unit_test(test_threads),   cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_names),
 	};
 

@@ -210,19 +210,28 @@ static int through(struct cube_wire_join *j, const void *data, size_t len, struc
 
 static void test_long(void **state)
 {
-	static const size_t sizes[] = {0, 1, 100, CUBE_WIRE_BODY_MAX - 5, CUBE_WIRE_BODY_MAX - 4, CUBE_WIRE_BODY_MAX - 3,
-				       CUBE_WIRE_BODY_MAX, 3 * CUBE_WIRE_BODY_MAX - 4, CUBE_WIRE_TEXT_MAX};
+	static const size_t sizes[] = {0,
+				       1,
+				       100,
+				       CUBE_WIRE_BODY_MAX - 5,
+				       CUBE_WIRE_BODY_MAX - 4,
+				       CUBE_WIRE_BODY_MAX - 3,
+				       CUBE_WIRE_BODY_MAX,
+				       3 * CUBE_WIRE_BODY_MAX - 4,
+				       CUBE_WIRE_TEXT_MAX};
 	struct cube_wire_feed *f = malloc(sizeof(*f));
 	unsigned char *body = malloc(CUBE_WIRE_TEXT_MAX);
 	struct cube_wire_join j;
 
 	(void)state;
-	assert_true(f != NULL && body != NULL);
+	assert_non_null(f);
+	assert_non_null(body);
 	for (size_t i = 0; i < CUBE_WIRE_TEXT_MAX; i++)
 		body[i] = (unsigned char)(i * 31 + i / 256);
 	cube_wire_join_init(&j, CUBE_WIRE_LONG_MAX, count_alloc, count_free);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		const struct cube_wire_piece pieces[] = {{body, sizes[i] / 3}, {body + sizes[i] / 3, sizes[i] - sizes[i] / 3}};
+		const struct cube_wire_piece pieces[] = {{body, sizes[i] / 3},
+							 {body + sizes[i] / 3, sizes[i] - sizes[i] / 3}};
 		size_t size = cube_wire_cut_size(pieces, 2);
 		unsigned char *data = malloc(size);
 		struct cube_wire_out out;
@@ -244,7 +253,8 @@ static void test_long(void **state)
 	free(body);
 }
 
-static int join_one(struct cube_wire_join *j, uint16_t type, uint64_t id, unsigned flags, const void *body, uint32_t len)
+static int join_one(struct cube_wire_join *j, uint16_t type, uint64_t id, unsigned flags, const void *body,
+		    uint32_t len)
 {
 	const struct cube_wire_head head = {.len = len, .type = type, .flags = (uint16_t)flags, .id = id};
 
@@ -263,7 +273,8 @@ static void test_join_refusals(void **state)
 	cube_wire_join_done(&j);
 	assert_int_equal(join_one(&j, 1, 1, 0, "\x03\0\0\0ab", 6), -EPROTO); /* less, and no more comes */
 	cube_wire_join_done(&j);
-	assert_int_equal(join_one(&j, 1, 1, CUBE_WIRE_MORE, "\x02\0\0\0ab", 6), -EPROTO); /* all, and more comes */
+	assert_int_equal(join_one(&j, 1, 1, CUBE_WIRE_MORE, "\x02\0\0\0ab", 6),
+			 -EPROTO); /* all, and more comes */
 	cube_wire_join_done(&j);
 	assert_int_equal(join_one(&j, 1, 1, CUBE_WIRE_MORE, "\x03\0\0\0ab", 6), 0);
 	assert_int_equal(join_one(&j, 1, 2, 0, "c", 1), -EPROTO); /* another one's */
@@ -280,11 +291,11 @@ static void test_join_refusals(void **state)
 }
 
 /* Every message that is shorter or longer than it should be is none. */
-#define REFUSES(get, body, len, m)                                                                                   \
-	do {                                                                                                         \
-		for (size_t cut_ = 0; cut_ < (len); cut_++)                                                          \
-			assert_false(get((body), cut_, (m)));                                                        \
-		assert_true(get((body), (len), (m)));                                                                \
+#define REFUSES(get, body, len, m)                                                                           \
+	do {                                                                                                 \
+		for (size_t cut_ = 0; cut_ < (len); cut_++)                                                  \
+			assert_false(get((body), cut_, (m)));                                                \
+		assert_true(get((body), (len), (m)));                                                        \
 	} while (0)
 
 static unsigned char frame[4096];
@@ -346,8 +357,8 @@ static void test_start(void **state)
 	len = out.len - CUBE_WIRE_HEADER - 4;
 	REFUSES(cube_wire_get_start, body, len, &back);
 	assert_false(cube_wire_get_start(body, len + 1, &back));
-	assert_true(back.session == 9 && back.limit == UINT64_C(1) << 40 && back.timeout_s == 30 && back.rows == 24 &&
-		    back.cols == 80 && back.what == m.what);
+	assert_true(back.session == 9 && back.limit == UINT64_C(1) << 40 && back.timeout_s == 30 &&
+		    back.rows == 24 && back.cols == 80 && back.what == m.what);
 	assert_memory_equal(back.text, "text", 4);
 	assert_memory_equal(back.env, "A=1\0B=2", 7);
 	assert_memory_equal(back.cwd, "/x", 2);
@@ -364,10 +375,17 @@ static void test_start(void **state)
 
 static void test_reports(void **state)
 {
-	const struct cube_wire_started started = {.pid = 5, .tail = true, .session = 3, .received = 9, .taken = 4};
+	const struct cube_wire_started started = {
+		.pid = 5, .tail = true, .session = 3, .received = 9, .taken = 4};
 	const struct cube_wire_output output = {.total = 100, .err_total = 40, .lost = 7};
-	const struct cube_wire_ended ended = {.how = CUBE_WIRE_SIGNAL, .code = 137, .signal = 9, .output = {.total = 1},
-					      .wall_ns = 3, .err = -2, .text = "why", .text_len = 3};
+	const struct cube_wire_ended ended = {.how = CUBE_WIRE_SIGNAL,
+					      .code = 137,
+					      .signal = 9,
+					      .output = {.total = 1},
+					      .wall_ns = 3,
+					      .err = -2,
+					      .text = "why",
+					      .text_len = 3};
 	struct cube_wire_started started2;
 	struct cube_wire_output output2;
 	struct cube_wire_ended ended2;
@@ -380,7 +398,8 @@ static void test_reports(void **state)
 	assert_true(cube_wire_put_started(&out, 1, &started));
 	body = body_of(&out, &len);
 	REFUSES(cube_wire_get_started, body, len, &started2);
-	assert_true(started2.pid == 5 && started2.tail && started2.session == 3 && started2.received == 9 && started2.taken == 4);
+	assert_true(started2.pid == 5 && started2.tail && started2.session == 3 && started2.received == 9 &&
+		    started2.taken == 4);
 	frame[CUBE_WIRE_HEADER + 4] = 2;
 	assert_false(cube_wire_get_started(body, len, &started2));
 
@@ -396,7 +415,8 @@ static void test_reports(void **state)
 	assert_true(cube_wire_put_ended(&out, 1, &ended));
 	body = body_of(&out, &len);
 	assert_true(cube_wire_get_ended(body, len, &ended2));
-	assert_true(ended2.how == CUBE_WIRE_SIGNAL && ended2.code == 137 && ended2.signal == 9 && ended2.err == -2);
+	assert_true(ended2.how == CUBE_WIRE_SIGNAL && ended2.code == 137 && ended2.signal == 9 &&
+		    ended2.err == -2);
 	assert_int_equal(ended2.text_len, 3);
 	assert_memory_equal(ended2.text, "why", 3);
 	for (size_t cut = 0; cut < len - 3; cut++)
@@ -432,7 +452,11 @@ static void test_data(void **state)
 
 static void test_session(void **state)
 {
-	const struct cube_wire_session m = {.what = CUBE_WIRE_SESSION_FRESH, .cwd = "/here", .cwd_len = 5, .exports = "export A", .exports_len = 8};
+	const struct cube_wire_session m = {.what = CUBE_WIRE_SESSION_FRESH,
+					    .cwd = "/here",
+					    .cwd_len = 5,
+					    .exports = "export A",
+					    .exports_len = 8};
 	struct cube_wire_session back;
 	struct cube_wire_out out;
 	unsigned char *body = frame + CUBE_WIRE_HEADER + 4;
@@ -453,10 +477,18 @@ static void test_session(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),       cmocka_unit_test(test_bad_stays), cmocka_unit_test(test_frame_taken_back),
-		cmocka_unit_test(test_feed),          cmocka_unit_test(test_feed_bounds), cmocka_unit_test(test_sync),
-		cmocka_unit_test(test_long),          cmocka_unit_test(test_join_refusals), cmocka_unit_test(test_hello),
-		cmocka_unit_test(test_start),         cmocka_unit_test(test_reports),   cmocka_unit_test(test_data),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_bad_stays),
+		cmocka_unit_test(test_frame_taken_back),
+		cmocka_unit_test(test_feed),
+		cmocka_unit_test(test_feed_bounds),
+		cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_join_refusals),
+		cmocka_unit_test(test_hello),
+		cmocka_unit_test(test_start),
+		cmocka_unit_test(test_reports),
+		cmocka_unit_test(test_data),
 		cmocka_unit_test(test_session),
 	};
 
