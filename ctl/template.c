@@ -246,15 +246,23 @@ static void remove_run(struct cube_work *w)
 	cube_free(rw);
 }
 
-static const char *template_user(struct cube_domain *d, const struct cube_template_entry *t)
+static const char *template_user_in(const struct cube_list *cubes, const struct cube_template_entry *t)
 {
-	cube_list_each (i, &d->cubes) {
+	cube_list_each (i, cubes) {
 		const struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
 
 		if (c->service == t->service && c->template != NULL && strcmp(c->template, t->info.name) == 0)
 			return c->name;
 	}
 	return NULL;
+}
+
+/* Also one that was removed and is being destroyed: the backend would refuse, when nobody is told any more. */
+static const char *template_user(struct cube_domain *d, const struct cube_template_entry *t)
+{
+	const char *user = template_user_in(&d->cubes, t);
+
+	return user != NULL ? user : template_user_in(&cube_domain_own(d)->dying, t);
 }
 
 int cube_template_remove(struct cube_template_entry *t, struct cube_err *err)
