@@ -61,7 +61,8 @@ tar -C "$D/jobs" -chf - last/output | tar -xOf - | check cmp - "$WORK/want"
 # recursive readers terminate, change nothing and wake nobody
 before=$(ls "$D/jobs")
 mkdir "$D/jobs/live"; put "$D/jobs/live/cmd" 'while :; do echo x; sleep 0.1; done'
-check timeout 60 cp -r "$D/jobs" "$D/sessions" "$D/status" "$D/logs" "$WORK/copy/" 2>/dev/null || { mkdir -p "$WORK/copy"; check timeout 60 cp -r "$D/jobs" "$D/sessions" "$D/status" "$D/logs" "$WORK/copy/"; }
+mkdir "$WORK/copy"
+check timeout 60 cp -r "$D/jobs" "$D/sessions" "$D/status" "$D/logs" "$WORK/copy/"
 check timeout 60 tar -C "$D" -cf "$WORK/t.tar" jobs sessions ctl status info.json env error logs exec exit
 timeout 60 grep -r nothing-of-that-name "$D/jobs" "$D/sessions" "$MNT/backends" || true
 timeout 60 diff -r "$D/sessions" "$D/sessions"
