@@ -7,10 +7,10 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/local/adopt.h"
+#include "backends/local/dirs.h"
 #include "backends/local/oom.h"
 #include "backends/local/overlay.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -166,31 +166,21 @@ bool cube_local_cube_runs(const struct local_cube *c)
 	       cube_local_proc_alive(&c->rec, &c->rec.init);
 }
 
+static int cube_uses(void *ctx, int dir, const char *id)
+{
+	struct cube_local_record rec = {.stage = CUBE_STAGE_MAKING};
+
+	(void)id;
+	return cube_local_record_read(dir, &rec, NULL) == 0 && strcmp(rec.template, ctx) == 0;
+}
+
 /* By what is on disk, since sandboxes that nobody asked for yet are not in the table. */
 bool cube_local_cubes_use(struct cube_local *b, const char *template)
 {
-	int fd = openat(b->cubes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct cube_local_record rec;
-	const struct dirent *e;
-	bool used = false;
+	char name[CUBE_ID_MAX + 1];
 
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return true;
-	}
-	while (!used && (e = readdir(d)) != NULL) {
-		cube_auto_fd dir = -1;
-
-		if (!cube_id_ok(e->d_name))
-			continue;
-		dir = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		used = dir >= 0 && cube_local_record_read(dir, &rec, NULL) == 0 &&
-		       strcmp(rec.template, template) == 0;
-	}
-	closedir(d);
-	return used;
+	(void)snprintf(name, sizeof(name), "%s", template);
+	return cube_local_dirs_each(b->cubes, ".", cube_uses, name) != 0;
 }
 
 /* ---- mounts ---- */

@@ -4,8 +4,8 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/macros.h"
+#include "backends/local/dirs.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,48 +43,38 @@ int cube_local_inspect(struct cube_backend *base, const char *id, struct cube_in
 	return rc;
 }
 
+struct look_list {
+	const struct cube_local *b;
+	struct cube_cancel *cancel;
+	void (*each)(void *ctx, const struct cube_info *info);
+	void *ctx;
+};
+
 /* From the disk, without touching the objects that calls under way may own. */
-static void list_one(int cubes, const char *id, void (*each)(void *ctx, const struct cube_info *info),
-		     void *ctx, const struct cube_local *b)
+static int list_one(void *ctx, int dir, const char *id)
 {
-	struct local_cube c = {.dir = openat(cubes, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+	const struct look_list *l = ctx;
+	struct local_cube c = {.dir = dir};
 	struct cube_info info;
 
-	if (c.dir < 0)
-		return;
+	if (cube_cancel_fired(l->cancel))
+		return -EINTR;
 	(void)snprintf(c.id, sizeof(c.id), "%s", id);
-	c.damaged = cube_local_record_read(c.dir, &c.rec, NULL) < 0;
-	cube_local_group_open(&b->cgroups, id, &c.group);
+	c.damaged = cube_local_record_read(dir, &c.rec, NULL) < 0;
+	cube_local_group_open(&l->b->cgroups, id, &c.group);
 	look_info(&c, &info);
 	cube_local_group_close(&c.group);
-	close(c.dir);
-	each(ctx, &info);
+	l->each(l->ctx, &info);
+	return 0;
 }
 
 int cube_local_list(struct cube_backend *base, struct cube_cancel *cancel,
 		    void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err)
 {
-	const struct cube_local *b = cube_local_of(base);
-	int fd = openat(b->cubes, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
+	struct look_list l = {.b = cube_local_of(base), .cancel = cancel, .each = each, .ctx = ctx};
+	int rc = cube_local_dirs_each(l.b->cubes, ".", list_one, &l);
 
-	if (!d) {
-		rc = cube_fail_errno(err, "cannot list the sandboxes");
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	while (rc == 0 && (e = readdir(d)) != NULL) {
-		if (e->d_name[0] == '.')
-			continue;
-		if (cube_cancel_fired(cancel))
-			rc = cube_fail(err, -EINTR, "interrupted");
-		else
-			list_one(fd, e->d_name, each, ctx, b);
-	}
-	closedir(d);
-	return rc;
+	return rc < 0 ? cube_fail(err, rc, "cannot list the sandboxes: %s", cube_errno_text(rc)) : 0;
 }
 
 int cube_local_usage(struct cube_backend *base, const char *id, struct cube_usage *ret, struct cube_err *err)

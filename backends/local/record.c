@@ -5,9 +5,9 @@
 #include "backends/base/file.h"
 #include "backends/base/json.h"
 #include "backends/base/macros.h"
+#include "backends/local/dirs.h"
 #include "backends/local/leftover.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -167,36 +167,30 @@ bool cube_local_proc_alive(const struct cube_local_record *r, const struct cube_
 }
 
 /* Of a launch that was cut off a process may be there as well. */
-static pid_t record_process(int dir, const char *id)
+static int record_process(void *ctx, int dir, const char *id)
 {
 	struct cube_local_record r = {.stage = CUBE_STAGE_STARTING};
+	pid_t *found = ctx;
 
 	if (cube_local_record_read(dir, &r, NULL) < 0 || r.stage == CUBE_STAGE_STARTING)
-		return cube_local_leftover_find(id);
-	return cube_local_proc_alive(&r, &r.init) ? r.init.pid : 0;
+		*found = cube_local_leftover_find(id);
+	else if (cube_local_proc_alive(&r, &r.init))
+		*found = r.init.pid;
+	return *found > 0;
+}
+
+static int record_instance(void *ctx, int dir, const char *name)
+{
+	(void)name;
+	return cube_local_dirs_each(dir, "cubes", record_process, ctx) > 0;
 }
 
 pid_t cube_local_record_any_running(const char *state_dir)
 {
-	char path[PATH_MAX];
-	const struct dirent *e;
+	cube_auto_fd own = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	pid_t found = 0;
-	DIR *d;
 
-	if ((size_t)snprintf(path, sizeof(path), "%s/cubes", state_dir) >= sizeof(path))
-		return 0;
-	d = opendir(path);
-	if (!d)
-		return 0;
-	while (found == 0 && (e = readdir(d)) != NULL) {
-		cube_auto_fd dir = -1;
-
-		if (e->d_name[0] == '.')
-			continue;
-		dir = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (dir >= 0)
-			found = record_process(dir, e->d_name);
-	}
-	closedir(d);
+	if (own >= 0 && record_instance(&found, own, "") == 0)
+		(void)cube_local_dirs_each(own, "..", record_instance, &found);
 	return found;
 }

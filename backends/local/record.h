@@ -50,7 +50,8 @@ bool cube_local_proc_alive(const struct cube_local_record *r, const struct cube_
 /* The machine's boot id. Returns @out. */
 const char *cube_local_boot_id(char out[40]);
 
-/* The first process of some sandbox below @state_dir that runs; 0: none does. */
+/* A process of some sandbox that runs, of the instance in @state_dir or one of those beside it; 0: there is
+ * none. */
 pid_t cube_local_record_any_running(const char *state_dir);
 
 #endif
