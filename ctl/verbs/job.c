@@ -150,7 +150,7 @@ static int tty_size(const struct cube_verb_call *call, uint16_t *rows, uint16_t 
 static int tty_run(struct cube_verb_call *call, struct cube_err *err)
 {
 	struct cube_job *j = call->object;
-	uint16_t rows, cols;
+	uint16_t rows = 0, cols = 0;
 	int r = tty_size(call, &rows, &cols, err);
 
 	if (r == 0)
@@ -180,7 +180,7 @@ const struct cube_verb cube_verb_job_tty = {
 static int winsize_run(struct cube_verb_call *call, struct cube_err *err)
 {
 	struct cube_job *j = call->object;
-	uint16_t rows, cols;
+	uint16_t rows = 0, cols = 0;
 	int r = tty_size(call, &rows, &cols, err);
 
 	if (r < 0)

@@ -85,8 +85,7 @@ static void check_job(struct stage *s, struct cube_cube *c, const char *name, un
 	if (j != NULL)
 		cube_job_ref(j);
 	cube_domain_leave(s->d);
-	if (j == NULL)
-		fail_msg("%s is not there", name);
+	assert_non_null(j);
 	(void)stage_end(s, j);
 	if (!named) {
 		assert_int_equal(j->end.how, CUBE_END_EXIT);

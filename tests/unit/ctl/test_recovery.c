@@ -56,60 +56,79 @@ static void expect(struct stage *s, struct cube_cube *c, const char *text, const
 /* Both ways to go: in order and killed. */
 typedef void (*go_fn)(struct stage *s);
 
-static void everything_is_there(go_fn go)
+/* A sandbox with all that can be said of one, commands in two sessions, a job that ended and one that runs.
+ */
+static void fill(struct stage *s)
 {
-	struct stage s;
-	struct cube_session *in = NULL;
-
-	host_open(&s);
 	struct cube_cube *c =
-		stage_make(&s, "dev memory=64M label.a='b c' env.GREETING=hello command_timeout=77");
+		stage_make(s, "dev memory=64M label.a='b c' env.GREETING=hello command_timeout=77");
+	struct cube_session *in = NULL;
+	struct cube_job *j;
 
-	expect(&s, c, "cd /tmp; export X=1; echo first", "first\n");
-	assert_int_equal(stage_cube(&s, c, "set resume=no"), 0);
-	cube_domain_enter(s.d);
-	assert_int_equal(cube_session_create(c, "side \xff", &in, &s.err), 0);
-	cube_domain_leave(s.d);
-	assert_int_equal(stage_verb(&s, CUBE_SCOPE_SESSION, in, "set patience=3"), 0);
-	assert_int_equal(stage_exec(&s, c, "side \xff", "cd /workspace; export Y=2", NULL), 0);
+	expect(s, c, "cd /tmp; export X=1; echo first", "first\n");
+	assert_int_equal(stage_cube(s, c, "set resume=no"), 0);
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_session_create(c, "side \xff", &in, &s->err), 0);
+	cube_domain_leave(s->d);
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_SESSION, in, "set patience=3"), 0);
+	assert_int_equal(stage_exec(s, c, "side \xff", "cd /workspace; export Y=2", NULL), 0);
+	j = stage_start(s, c, "na\nme\xfe", "echo out; err err; exit 4");
+	assert_int_equal(stage_end(s, j), 4);
+	stage_unref(s, j);
+	j = stage_start(s, c, "server", "echo up; sleep 300; err down; exit 5");
+	stage_printed(s, j, 3);
+	stage_unref(s, j);
+	assert_int_equal(stage_root(s, "rename dev prod"), 0);
+}
 
-	struct cube_job *j = stage_start(&s, c, "na\nme\xfe", "echo out; err err; exit 4");
-	assert_int_equal(stage_end(&s, j), 4);
-	stage_unref(&s, j);
-	j = stage_start(&s, c, "server", "echo up; sleep 300; err down; exit 5");
-	stage_printed(&s, j, 3);
-	stage_unref(&s, j);
-	assert_int_equal(stage_root(&s, "rename dev prod"), 0);
-	go(&s);
-	stage_up(&s);
+static void check_cube(struct stage *s, struct cube_cube *c)
+{
+	struct cube_session *in = cube_session_find(c, "side \xff");
 
-	c = find(&s, "prod");
-	assert_non_null(c);
-	assert_null(find(&s, "dev"));
 	assert_int_equal(c->phase, CUBE_RUNNING);
 	assert_int_equal(c->limits.memory, 64 << 20);
 	assert_int_equal(c->command_timeout_s, 77);
 	assert_false(c->resume);
 	assert_string_equal(cube_map_get(c->labels, "a"), "b c");
-	in = cube_session_find(c, "side \xff");
 	assert_non_null(in);
 	assert_int_equal(in->patience_s, 3);
 	assert_string_equal(cube_session_main(c)->latest->name, "1");
-	j = find_job(&s, c, "1");
-	expect_output(&s, j, CUBE_STREAM_OUTPUT, "first\n");
-	stage_unref(&s, j);
-	j = find_job(&s, c, "na\nme\xfe");
+	assert_null(find(s, "dev"));
+}
+
+static void check_jobs(struct stage *s, struct cube_cube *c)
+{
+	struct cube_job *j = find_job(s, c, "1");
+
+	expect_output(s, j, CUBE_STREAM_OUTPUT, "first\n");
+	stage_unref(s, j);
+	j = find_job(s, c, "na\nme\xfe");
 	assert_int_equal(j->state, CUBE_JOB_ENDED);
 	assert_int_equal(j->end.code, 4);
-	expect_output(&s, j, CUBE_STREAM_STDOUT, "out\n");
-	expect_output(&s, j, CUBE_STREAM_STDERR, "err\n");
-	stage_unref(&s, j);
-	j = find_job(&s, c, "server");
-	assert_int_equal(stage_end(&s, j), 5);
+	expect_output(s, j, CUBE_STREAM_STDOUT, "out\n");
+	expect_output(s, j, CUBE_STREAM_STDERR, "err\n");
+	stage_unref(s, j);
+	j = find_job(s, c, "server");
+	assert_int_equal(stage_end(s, j), 5);
 	assert_int_equal(j->end.how, CUBE_END_EXIT);
-	expect_output(&s, j, CUBE_STREAM_STDOUT, "up\n");
-	expect_output(&s, j, CUBE_STREAM_STDERR, "down\n");
-	stage_unref(&s, j);
+	expect_output(s, j, CUBE_STREAM_STDOUT, "up\n");
+	expect_output(s, j, CUBE_STREAM_STDERR, "down\n");
+	stage_unref(s, j);
+}
+
+static void everything_is_there(go_fn go)
+{
+	struct cube_cube *c;
+	struct stage s;
+
+	host_open(&s);
+	fill(&s);
+	go(&s);
+	stage_up(&s);
+	c = find(&s, "prod");
+	assert_non_null(c);
+	check_cube(&s, c);
+	check_jobs(&s, c);
 	/* The shells live on as well, and know what changes in the environment. */
 	expect(&s, c, "pwd; echo $X $GREETING; export PATH=mine", "/tmp\n1 hello\n");
 	cube_domain_enter(s.d);
