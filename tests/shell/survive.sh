@@ -17,7 +17,7 @@ begin() {
 verify() { # NAME
 	check_eq "$(field "$D/status" state)" running
 	check_eq "$(field "$D/status" label.keep)" yes
-	check_eq "$(cat "$D/env")" E=1
+	check_eq "$(tail -n 1 "$D/env")" E=1
 	check_eq "$(cat "$D/workspace/file")" data
 	check_eq "$(cat <>"$D/jobs/$1/stdout")" "$(for i in $(seq 60); do echo "line $i"; done)"
 	check_eq "$(cat "$D/jobs/$1/stderr" | wc -l)" 60
