@@ -173,7 +173,12 @@ start_cubefs() { # [OPTION...]
 
 # The daemon's supervisor and workers (not what runs in sandboxes).
 daemon_pids() { # [PID]
-	local pid=${1:-$CUBEFS_PID}
+	local pid=${1:-$CUBEFS_PID} child
+	echo "$pid"
+	while read -r child; do
+		[ -z "$child" ] || daemon_pids "$child"
+	done < <(pgrep -P "$pid" '^cubefs' || true)
+}
 	echo "$pid"
 	pgrep -P "$pid" -x cubefs || true
 }
