@@ -114,7 +114,7 @@ static int service_add(struct cube_domain *d, const char *name, const char *kind
 		return cube_fail(err, -EINVAL, "configuration: '%s' and '%s' are both the default backend",
 				 d->default_service->backend->name, name);
 	int r = service_open(d, name, kind, conf, &s, err);
-	if (r < 0)
+	if (s == NULL)
 		return r;
 	cube_list_push(&d->services, &s->link);
 	if (is_default)
