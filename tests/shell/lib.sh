@@ -179,9 +179,6 @@ daemon_pids() { # [PID]
 		[ -z "$child" ] || daemon_pids "$child"
 	done < <(pgrep -P "$pid" '^cubefs' || true)
 }
-	echo "$pid"
-	pgrep -P "$pid" -x cubefs || true
-}
 
 stop_cubefs() { # [MNT]: unmounts; the daemon must end with 0
 	local mnt=${1:-$MNT} code=0
