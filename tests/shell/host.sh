@@ -28,7 +28,7 @@ for where in mountinfo mounts environ maps; do
 	not_inside "grep -aF '$STATE' /proc/self/$where"
 done
 not_inside "grep -aF '$STATE' /proc/1/cmdline"
-check_eq "$(run dev 'tr "\0" "\n" < /proc/1/environ 2>/dev/null | grep -c cubefs || true')" 0
+check_eq "$(run dev '{ tr "\0" "\n" < /proc/1/environ; } 2>/dev/null | grep -c cubefs || true')" 0
 
 # other processes, other sandboxes, the network
 check_match "$(run dev 'ls /proc | grep -cE "^[0-9]+$"')" '^[1-9]$|^1[0-5]$'
