@@ -28,8 +28,7 @@ static bool interrupt_look(const struct watched *w)
 		return true;
 	if (!cube_proc_interrupted(pid, lasting))
 		return false;
-	cube_tree_cancel(w->f->tree, w->key);
-	return true;
+	return cube_tree_cancel(w->f->tree, w->key);
 }
 
 static void interrupt_again(void *ctx)

@@ -286,15 +286,19 @@ static void req_call_off(struct cube_req *r, int code)
 		cube_req_finish(r, r->progress > 0 ? (int)r->progress : code);
 }
 
-void cube_tree_cancel(struct cube_tree *t, uint64_t key)
+bool cube_tree_cancel(struct cube_tree *t, uint64_t key)
 {
 	struct cube_req *r;
+	bool over = true;
 
 	cube_domain_enter(t->domain);
 	r = cube_imap_get(t->parked, key);
-	if (r != NULL)
+	if (r != NULL) {
+		over = r->is_parked;
 		req_call_off(r, -EINTR);
+	}
 	cube_domain_leave(t->domain);
+	return over;
 }
 
 bool cube_tree_waiting(struct cube_tree *t, uint64_t key, pid_t *ret_pid, bool *ret_lasting)
