@@ -18,7 +18,7 @@ mkdir "$D/jobs/j"; put "$D/jobs/j/cmd" 'sleep 100'
 wait_for 10 eval '[ "$(field "$D/jobs/j/status" state)" = running ]'
 
 # stop: jobs end as killed, files stay and can be read, commands are refused with the reason
-put "$D/ctl" 'stop 1'
+put "$D/ctl" 'stop 10'
 check_eq "$(field "$D/status" state)" stopped
 check_eq "$(field "$D/status" reason)" stopped
 check_eq "$(field "$D/jobs/j/status" ended)" killed
