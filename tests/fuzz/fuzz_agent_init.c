@@ -155,7 +155,7 @@ static void fuzz_messages(const uint8_t *data, size_t size, bool again)
 	for (int i = 0; i < 3; i++) {
 		int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-		(void)init_dispatch_fds(&d, &fd, 1);
+		(void)init_dispatch_fds(&d, &fd, 1, i == 2);
 	}
 	while (r >= 0 && size > 0) {
 		size_t space;

@@ -187,11 +187,26 @@ const struct init_handler init_actions = {
 static struct init_timer shutdown_timer;
 static uint64_t shutdown_began;
 
+static bool shutdown_running;
+
+static void shutdown_note(struct init_job *job)
+{
+	shutdown_running = shutdown_running || !job->ended;
+}
+
+/* Nobody is left, and the ends have been noted (the loop tells them before it stops). */
+static bool shutdown_over(void)
+{
+	shutdown_running = false;
+	init_job_each(shutdown_note);
+	return !shutdown_running && !init_everyone_left();
+}
+
 static void shutdown_look(struct init_timer *t)
 {
 	uint64_t now = init_now();
 
-	if (!init_everyone_left() || now > shutdown_began + SHUTDOWN_END) {
+	if (shutdown_over() || now > shutdown_began + SHUTDOWN_END) {
 		init_ev_stop();
 		return;
 	}

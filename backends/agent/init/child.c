@@ -99,7 +99,8 @@ static int child_terminal(const struct init_child *c, int err)
 /* Puts everything in its place; gives where failures go from then on. */
 static int child_descriptors(const struct init_child *c)
 {
-	int err = child_move(c->err);
+	int moved = child_move(c->err);
+	int err = moved >= 0 ? moved : c->err;
 	int text = child_move(c->text);
 	int session = child_move(c->session);
 	int tty = c->tty >= 0 ? child_terminal(c, err) : -1;
@@ -191,8 +192,8 @@ _Noreturn void init_child_run(const struct init_child *c)
 	int err;
 
 	(void)setsid();
+	child_limits(); /* first: the agent's own limit may be too low for what follows */
 	err = child_descriptors(c);
-	child_limits();
 	child_user(c, err);
 	if (c->session >= 0)
 		(void)close(FD_ERR + 1);

@@ -14,6 +14,7 @@
 
 #define CONN_RETRY  (250 * INIT_MS) /* a stream whose other side is away */
 #define CONN_ROUNDS 8               /* reads before others have their turn */
+#define CONN_FDS    8               /* more than any message has */
 #define CONN_SHRINK (64u << 10)     /* an outbox that grew beyond this is not kept */
 
 static struct {
@@ -70,13 +71,35 @@ static void conn_end(void)
 	conn.in_fd = conn.out_fd = -1;
 }
 
+/* The descriptors in a message. Where there was no room for them the START that they belong to ends with
+ * that. */
+static int conn_take_fds(struct msghdr *msg)
+{
+	bool lost = (msg->msg_flags & MSG_CTRUNC) != 0, seen = false;
+	int fds[CONN_FDS];
+	int r = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c != NULL && r == 0; c = CMSG_NXTHDR(msg, c)) {
+		size_t len = c->cmsg_len - CMSG_LEN(0);
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || len > sizeof(fds))
+			continue;
+		memcpy(fds, CMSG_DATA(c), len);
+		seen = true;
+		r = init_dispatch_fds(&conn_dispatch, fds, (unsigned)(len / sizeof(int)), lost);
+	}
+	if (lost && !seen)
+		r = init_dispatch_fds(&conn_dispatch, NULL, 0, true);
+	return r;
+}
+
 /* More of the stream and the descriptors in it: bytes, 0 at the end, -errno. */
 static ssize_t conn_receive(void)
 {
 	size_t space;
 	void *to = cube_wire_feed_space(&conn_feed, &space);
 	union {
-		char space[CMSG_SPACE(INIT_FDS_MAX * sizeof(int))];
+		char space[CMSG_SPACE(CONN_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
 	struct iovec iov = {.iov_base = to, .iov_len = space};
@@ -84,7 +107,6 @@ static ssize_t conn_receive(void)
 			     .msg_iovlen = 1,
 			     .msg_control = control.space,
 			     .msg_controllen = sizeof(control)};
-	int fds[INIT_FDS_MAX];
 	ssize_t n;
 
 	if (!conn.socket) {
@@ -94,16 +116,7 @@ static ssize_t conn_receive(void)
 	n = recvmsg(conn.in_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	if (n < 0)
 		return -errno;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); c != NULL; c = CMSG_NXTHDR(&msg, c)) {
-		size_t len = c->cmsg_len - CMSG_LEN(0);
-
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS || len > sizeof(fds))
-			continue;
-		memcpy(fds, CMSG_DATA(c), len);
-		if (init_dispatch_fds(&conn_dispatch, fds, (unsigned)(len / sizeof(int))) < 0)
-			return -EPROTO;
-	}
-	return (msg.msg_flags & MSG_CTRUNC) != 0 ? -EPROTO : n;
+	return conn_take_fds(&msg) < 0 ? -EPROTO : n;
 }
 
 static int conn_frames(void)

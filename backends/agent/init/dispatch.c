@@ -25,57 +25,63 @@ static void dispatch_close(int *fd)
 	*fd = -1;
 }
 
+static void set_close(struct init_fd_set *set)
+{
+	for (unsigned i = 0; i < set->n; i++)
+		dispatch_close(&set->fds[i]);
+	set->n = 0;
+}
+
 void init_dispatch_done(struct init_dispatch *d)
 {
-	for (unsigned i = 0; i < d->n_fds; i++)
-		dispatch_close(&d->fds[i]);
+	for (unsigned i = 0; i < d->n_sets; i++)
+		set_close(&d->sets[i]);
 	dispatch_close(&d->out_fd);
 	dispatch_close(&d->order_fd);
 	cube_wire_join_done(&d->join);
-	d->n_fds = 0;
+	d->n_sets = 0;
 	d->greeted = false;
 }
 
-int init_dispatch_fds(struct init_dispatch *d, const int *fds, unsigned n)
+int init_dispatch_fds(struct init_dispatch *d, const int *fds, unsigned n, bool lost)
 {
+	struct init_fd_set set = {.fds = {-1, -1}, .lost = lost};
+
 	for (unsigned i = 0; i < n; i++) {
-		if (d->n_fds < INIT_FDS_MAX)
-			d->fds[d->n_fds] = fds[i];
+		if (i < CUBE_COUNT(set.fds))
+			set.fds[set.n++] = fds[i];
 		else
 			(void)close(fds[i]);
-		d->n_fds++;
 	}
-	if (d->n_fds <= INIT_FDS_MAX)
-		return 0;
-	d->n_fds = INIT_FDS_MAX;
-	return -EPROTO;
+	if (lost)
+		set_close(&set);
+	if (n > CUBE_COUNT(set.fds) || d->n_sets == INIT_SETS_MAX) {
+		set_close(&set);
+		return -EPROTO;
+	}
+	d->sets[d->n_sets++] = set;
+	return 0;
 }
 
-static int dispatch_take_fd(struct init_dispatch *d)
-{
-	int fd;
-
-	if (d->n_fds == 0)
-		return -1;
-	fd = d->fds[0];
-	d->n_fds--;
-	memmove(d->fds, d->fds + 1, d->n_fds * sizeof(d->fds[0]));
-	return fd;
-}
-
-/* The first frame of a START says which descriptors are its own. */
+/* The first frame of a START says how many descriptors are its own. */
 static int dispatch_start_fds(struct init_dispatch *d, unsigned flags)
 {
-	if ((flags & CUBE_WIRE_FD_OUT) != 0) {
-		d->out_fd = dispatch_take_fd(d);
-		if (d->out_fd < 0)
-			return -EPROTO;
+	unsigned wanted = ((flags & CUBE_WIRE_FD_OUT) != 0) + ((flags & CUBE_WIRE_FD_ORDER) != 0);
+	struct init_fd_set set;
+
+	if (wanted == 0)
+		return 0;
+	if ((flags & CUBE_WIRE_FD_OUT) == 0 || d->n_sets == 0)
+		return -EPROTO;
+	set = d->sets[0];
+	d->n_sets--;
+	memmove(d->sets, d->sets + 1, d->n_sets * sizeof(d->sets[0]));
+	if (!set.lost && set.n != wanted) {
+		set_close(&set);
+		return -EPROTO;
 	}
-	if ((flags & CUBE_WIRE_FD_ORDER) != 0) {
-		d->order_fd = dispatch_take_fd(d);
-		if (d->order_fd < 0 || d->out_fd < 0)
-			return -EPROTO;
-	}
+	d->out_fd = set.lost ? INIT_FD_LOST : set.fds[0];
+	d->order_fd = set.fds[1];
 	return 0;
 }
 

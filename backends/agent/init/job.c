@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "backends/agent/init/child.h"
+#include "backends/agent/init/dispatch.h"
 #include "backends/agent/init/error.h"
 #include "backends/agent/init/report.h"
 #include "backends/agent/init/session.h"
@@ -83,7 +84,7 @@ static struct init_job *job_new(uint64_t id, const struct cube_wire_start *m, in
 void init_job_start(uint64_t id, const struct cube_wire_start *m, void *message, int out_fd, int order_fd)
 {
 	struct init_job *job = init_job_find(id) == NULL ? job_new(id, m, out_fd, order_fd) : NULL;
-	int r = 0;
+	int r = out_fd == INIT_FD_LOST ? -EMFILE : 0;
 
 	if (job == NULL) {
 		/* No memory even for the record: the daemon is told, and nothing is kept. */
@@ -95,7 +96,7 @@ void init_job_start(uint64_t id, const struct cube_wire_start *m, void *message,
 		free(message);
 		return;
 	}
-	if (out_fd < 0)
+	if (r == 0 && out_fd < 0)
 		r = init_output_own(&job->output, start_separate(m));
 	if (r < 0)
 		init_job_failed(job, 126, r, "no place for the output: %s", init_error(r));

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/sched.h>
 #include <pty.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,9 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -280,6 +283,20 @@ static void raw_terminal(int pair[2])
 	assert_int_equal(tcsetattr(pair[1], TCSANOW, &t), 0);
 }
 
+/* fork(2) into namespaces of its own. */
+static pid_t fork_first(void)
+{
+	struct clone_args args = {.flags = CLONE_NEWPID | CLONE_NEWNS, .exit_signal = SIGCHLD};
+	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	if (pid != 0)
+		return pid;
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("proc", "/proc", "proc", 0, NULL) < 0)
+		_exit(126);
+	return 0;
+}
+
 static void agent_start(struct rig *r)
 {
 	int cgroup = cgroup_new(r);
@@ -297,7 +314,7 @@ static void agent_start(struct rig *r)
 	} else {
 		fd = listener_new(r);
 	}
-	r->agent = fork();
+	r->agent = r->first ? fork_first() : fork();
 	assert_true(r->agent >= 0);
 	if (r->agent == 0)
 		agent_exec(r, fd, cgroup);
@@ -333,16 +350,13 @@ void rig_disconnect(struct rig *r)
 	r->link = NULL;
 }
 
-static struct rig *rig_make(const char *shell, bool stream, bool terminal, bool groups)
+static struct rig *rig_make(struct rig how)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
 	(void)signal(SIGPIPE, SIG_IGN);
-	r->shell = shell;
-	r->stream = stream;
-	r->terminal = terminal;
-	r->groups = groups;
+	*r = how;
 	r->pair = -1;
 	r->next_job = 1;
 	(void)snprintf(r->dir, sizeof(r->dir), "/tmp/cube-agent-XXXXXX");
@@ -360,12 +374,17 @@ static struct rig *rig_make(const char *shell, bool stream, bool terminal, bool 
 
 struct rig *rig_new(const char *shell, bool stream, bool groups)
 {
-	return rig_make(shell, stream, false, groups);
+	return rig_make((struct rig){.shell = shell, .stream = stream, .groups = groups});
 }
 
 struct rig *rig_new_terminal(void)
 {
-	return rig_make(NULL, true, true, false);
+	return rig_make((struct rig){.stream = true, .terminal = true});
+}
+
+struct rig *rig_new_first(const char *shell, bool groups)
+{
+	return rig_make((struct rig){.shell = shell, .groups = groups, .first = true});
 }
 
 /* The groups of what has just been killed may be there for a moment. Their names are the agent's: a letter, a

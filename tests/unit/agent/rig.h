@@ -41,6 +41,7 @@ struct rig {
 	bool stream;       /* a socket pair that passes nothing, instead of a listener */
 	bool terminal;     /* the stream is a terminal's */
 	bool groups;       /* with a cgroup */
+	bool first;        /* the agent is process 1 of a pid namespace */
 	char dir[64];      /* scratch */
 	char cgroup[128];
 	int listener; /* the agent's, as a path of ours */
@@ -85,6 +86,8 @@ struct rig_run {
 struct rig *rig_new(const char *shell, bool stream, bool groups);
 /* Over the raw bytes of a terminal, which one daemon after the other may use. */
 struct rig *rig_new_terminal(void);
+/* As process 1, with a /proc of its own; needs root. */
+struct rig *rig_new_first(const char *shell, bool groups);
 void rig_free(struct rig *r);
 /* The same for every shell that is there, with and without cgroups: calls @fn for each. */
 void rig_each(void (*fn)(struct rig *r));
