@@ -32,8 +32,9 @@ void cube_tree_free(struct cube_tree *t);
 
 void cube_tree_submit(struct cube_tree *t, struct cube_req *r);
 /* The request with that key is not wanted any more: done comes with -EINTR, unless it was answered. Any
- * thread; a key that is not there is harmless. */
-void cube_tree_cancel(struct cube_tree *t, uint64_t key);
+ * thread; a key that is not there is harmless. False: it is being served this moment and may go on waiting;
+ * ask again. */
+bool cube_tree_cancel(struct cube_tree *t, uint64_t key);
 /* Is it still parked? *ret_pid: who waits; *ret_lasting: it stands for something that must be stopped for
  * good reason only (a command, a verb), so a mere wake-up of the caller is none. */
 bool cube_tree_waiting(struct cube_tree *t, uint64_t key, pid_t *ret_pid, bool *ret_lasting);
