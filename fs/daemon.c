@@ -39,7 +39,7 @@ struct daemon {
 	pthread_t fuse_thread, end_thread;
 	int fuse_code;
 	bool ending; /* end_thread was started */
-	bool stuck;  /* FUSE has not ended, though it should */
+	bool held;   /* somebody has the file system still: open files and all */
 };
 
 /* ---- the end ---- */
@@ -56,7 +56,7 @@ static bool daemon_joined(struct daemon *d, unsigned ms)
 }
 
 /* The kernel lets go when nobody has the mount any more. Where it was in use, or is held in a mount namespace
- * of others, that may be never: then we leave, and they lose it. */
+ * of others, that may be never: then we leave, and they lose it. True: nothing of FUSE is left. */
 static bool daemon_end_fuse(struct daemon *d)
 {
 	if (daemon_joined(d, DAEMON_UNMOUNT_MS))
@@ -66,8 +66,10 @@ static bool daemon_end_fuse(struct daemon *d)
 	for (unsigned i = 0; i < DAEMON_STOP_TRIES; i++) {
 		(void)pthread_kill(d->fuse_thread, SIGUSR2);
 		if (daemon_joined(d, DAEMON_STOP_MS))
-			return true;
+			return false;
 	}
+	cube_log(CUBE_LOG_WARNING, "daemon",
+		 "a request is still being served: a sandbox's file system hangs");
 	return false;
 }
 
@@ -78,7 +80,7 @@ static void *daemon_end(void *arg)
 	cube_tree_shutdown(d->tree);
 	cube_domain_shutdown(d->domain, DAEMON_SHUTDOWN_MS);
 	d->o->unmount(d->o->ctx);
-	d->stuck = !daemon_end_fuse(d);
+	d->held = !daemon_end_fuse(d);
 	cube_loop_stop(d->loop);
 	return NULL;
 }
@@ -247,12 +249,8 @@ int cube_daemon_run(const struct cube_daemon_options *o, struct cube_err *err)
 	cube_loop_run(d.loop);
 	if (d.ending)
 		(void)pthread_join(d.end_thread, NULL);
-	if (d.stuck) {
-		/* Detached while in use: its users lose it when this process is gone. All that matters is on
-		 * disk. */
-		cube_log(CUBE_LOG_WARNING, "daemon", "ended while the mount was still in use");
-		_exit(0);
-	}
+	if (d.held)
+		_exit(0); /* what is open will never be closed; all that matters is on disk */
 	daemon_close(&d);
 	return d.fuse_code < 0 ? cube_fail(err, d.fuse_code, "FUSE: %s", cube_errno_text(d.fuse_code)) : 0;
 }
