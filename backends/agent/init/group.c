@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backends/agent/init/group_priv.h"
@@ -173,7 +174,7 @@ void init_group_main_gone(struct init_group *g, int status)
 		g->handler->main_gone(g->owner, status);
 }
 
-void init_group_reaped(pid_t pid, int status)
+static void group_reaped(pid_t pid, int status)
 {
 	cube_list_each (i, &groups) {
 		struct init_group *g = cube_list_entry(i, struct init_group, link);
@@ -189,8 +190,18 @@ void init_group_reaped(pid_t pid, int status)
 	}
 }
 
-void init_group_sweep(void)
+bool init_group_alive(const struct init_group *g)
 {
+	return !g->gone && (g->main == 0 || kill(g->main, 0) == 0 || errno != ESRCH);
+}
+
+void init_group_reap(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		group_reaped(pid, status);
 	cube_list_each (i, &groups) {
 		struct init_group *g = cube_list_entry(i, struct init_group, link);
 

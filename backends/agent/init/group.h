@@ -74,9 +74,9 @@ void init_group_kill_session(uint64_t session);
 /* True for a wrapper, which belongs to the agent. */
 bool init_group_is_ours(pid_t pid);
 
-/* A child of the agent's was reaped. */
-void init_group_reaped(pid_t pid, int status);
-/* After reaping: drops released groups that are empty. */
-void init_group_sweep(void);
+/* Reaps what has ended, orphans too, tells the owners, and drops released groups that are empty. */
+void init_group_reap(void);
+/* The main process is there, as far as is known. */
+bool init_group_alive(const struct init_group *g);
 
 #endif

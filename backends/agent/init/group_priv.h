@@ -22,7 +22,7 @@ extern const struct init_group_ops init_group_tree;
 
 /* True when a child can be born into a group below @fd; it becomes the place of all groups. */
 bool init_group_cgroup_probe(int fd);
-/* The wrapper's end (group_tree.c), from init_group_reaped. */
+/* The wrapper's end (group_tree.c), from init_group_reap. */
 void init_group_tree_wrapper_gone(struct init_group *g);
 /* The main process ended; tells the owner once. */
 void init_group_main_gone(struct init_group *g, int status);

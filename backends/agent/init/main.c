@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cube-init: process 1 of a sandbox. It runs commands for the cubefs daemon and outlives it.
  *
- *   main.c      options, start-up, reaping          ev.c         the loop
+ *   main.c      options, start-up                   ev.c         the loop
  *   conn.c      the connection                      dispatch.c   messages to functions
  *   actions.c   what they do                        report.c     what the daemon is told
  *   job*.c      jobs                                session*.c   shells that live on
@@ -22,7 +22,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backends/agent/init/actions.h"
@@ -119,16 +118,6 @@ static bool options_parse(int argc, char **argv, struct options *o)
 	return ok && optind == argc && (o->listen_fd >= 0) + (o->stream_fd >= 0) + o->stdio == 1;
 }
 
-static void main_reap(void)
-{
-	int status;
-	pid_t pid;
-
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		init_group_reaped(pid, status);
-	init_group_sweep();
-}
-
 static void main_signal(int sig)
 {
 	/* The others have no meaning for process 1, and must not end it. */
@@ -173,7 +162,7 @@ static int main_setup(const struct options *o)
 		return r;
 	/* Without it there are no sessions; what is missing is said when one is asked for. */
 	(void)init_session_files_setup(o->run_dir);
-	r = init_ev_open(main_reap, main_signal);
+	r = init_ev_open(init_group_reap, main_signal);
 	if (r < 0)
 		return r;
 	init_group_setup(o->cgroup_fd);

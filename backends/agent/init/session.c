@@ -239,7 +239,7 @@ static const char *session_refusal(const struct init_session *s, const struct cu
 static void session_begin(struct init_session *s, struct init_job *job, const struct cube_wire_start *m,
 			  bool first)
 {
-	bool live = s->group != NULL && init_session_files_intact(&s->files);
+	bool live = s->group != NULL && init_group_alive(s->group) && init_session_files_intact(&s->files);
 	char *cwd = m->cwd_len > 0 ? strndup(m->cwd, m->cwd_len) : NULL;
 	int r = 0;
 
@@ -272,6 +272,9 @@ void init_session_run(struct init_job *job, const struct cube_wire_start *m)
 	struct init_session *s = init_session_find(m->session);
 	const char *refusal = session_refusal(s, m);
 	bool first = s == NULL;
+
+	/* A shell that was killed while it was idle must not get the command. */
+	init_group_reap();
 
 	if (refusal != NULL) {
 		init_job_failed(job, 126, -EINVAL, "%s", refusal);

@@ -70,8 +70,10 @@ static void attacks(struct rig *r)
 	rig_wait_total(r, id, 6);
 	assert_int_equal(rig_job(r, sh(r, "kill -9 -1"))->ends, 1);
 	rig_wait_end(r, id);
+	(void)usleep(100000); /* they die when they next run */
 	rig_expect(r, rig_say(r, "echo $A; pwd"), "1\n/usr\n", CUBE_END_EXIT, 0);
 	rig_wait_end(r, rig_say(r, "kill -9 -1"));
+	(void)usleep(100000);
 	rig_expect(r, rig_say(r, "echo $A; pwd"), "1\n/usr\n", CUBE_END_EXIT, 0);
 }
 
