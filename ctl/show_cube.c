@@ -112,6 +112,7 @@ int cube_show_status(struct cube_cube *c, struct cube_buf *out)
 	show_limits(c, out);
 	show_usage(c, out);
 	cube_show_str(out, "doing", c->doing);
+	cube_buf_add(out, c->done.data, c->done.len);
 	cube_show_labels(c, show_label, out);
 	show_absent(c, out);
 	return out->error;

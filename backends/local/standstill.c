@@ -123,6 +123,10 @@ int cube_local_standstill(pid_t init, int dir, struct cube_cancel *cancel, struc
 					NULL); /* a signal is taken by one who runs, a little later */
 	}
 	cube_buf_done(&before);
+	/* The agent last: its clocks of time-outs stand still with the others, as under a freezer. (From outside of its
+	 * process namespace STOP reaches process 1 too.) */
+	if (rc == 0 && kill(init, SIGSTOP) < 0)
+		rc = -errno;
 	if (rc < 0)
 		cube_local_standstill_end(init, dir);
 	return rc < 0 ? cube_fail(err, rc, "the sandbox's processes cannot be stopped: %s",
@@ -139,6 +143,7 @@ void cube_local_standstill_end(pid_t init, int dir)
 	(void)cube_file_read(dir, STANDSTILL_FILE, &before);
 	if (s.ns)
 		(void)standstill_round(&s);
+	(void)kill(init, SIGCONT);
 	cube_buf_done(&before);
 	(void)unlinkat(dir, STANDSTILL_FILE, 0);
 }

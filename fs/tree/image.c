@@ -48,12 +48,8 @@ static int image_set_string(char **at, const char *value, struct cube_err *err)
 	return 0;
 }
 
-static int image_store_job(struct cube_job *j, int kind, const struct cube_buf *text, struct cube_err *err)
+static int image_set_job(struct cube_job *j, int kind, const struct cube_buf *text, struct cube_err *err)
 {
-	int code = image_job_fixed(j, err);
-
-	if (code < 0)
-		return code;
 	if (kind == CUBE_IMAGE_CWD)
 		return image_set_string(&j->cwd, cube_buf_str(text), err);
 	if (kind == CUBE_IMAGE_USER)
@@ -63,6 +59,15 @@ static int image_store_job(struct cube_job *j, int kind, const struct cube_buf *
 	j->has_env = true;
 	return cube_buf_add(&j->env, text->data, text->len) < 0 ? cube_fail(err, -ENOMEM, "out of memory")
 								: 0;
+}
+
+static int image_store_job(struct cube_job *j, int kind, const struct cube_buf *text, struct cube_err *err)
+{
+	int code = image_job_fixed(j, err);
+
+	if (code == 0)
+		code = image_set_job(j, kind, text, err);
+	return code < 0 ? code : cube_job_keep(j, err);
 }
 
 static int image_store(struct cube_obj *o, int kind, const struct cube_buf *text, struct cube_err *err)

@@ -73,7 +73,6 @@ python3 - "$D/exec" <<'E2' &
 import os, sys, time
 fd = os.open(sys.argv[1], os.O_WRONLY)
 os.write(fd, b'echo > /tmp/half\n')
-open('/dev/stdout', 'w').close()
 time.sleep(60)
 E2
 WRITER=$!
