@@ -116,11 +116,25 @@ static int hidden_walk_all(struct cube_buf *list)
 	return rc;
 }
 
+/* The walk may outlive the daemon for a moment: nothing else of it may, least of all the lock on the state directory
+ * and the kernel's end of the mount. */
+static void hidden_keep_only(int a, int b)
+{
+	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+
+	if (low > 3)
+		(void)close_range(3, low - 1, 0);
+	if (high > low + 1)
+		(void)close_range(low + 1, high - 1, 0);
+	(void)close_range(high + 1, ~0u, 0);
+}
+
 /* An empty path behind the last one says that the walk came to its end. */
-static _Noreturn void hidden_walker(int result)
+static _Noreturn void hidden_walker(int result, int done)
 {
 	struct cube_buf list = CUBE_BUF(CUBE_HIDDEN_MAX);
 
+	hidden_keep_only(result, done);
 	if (hidden_walk_all(&list) == 0 && cube_buf_addc(&list, 0) == 0)
 		(void)cube_file_write_all(result, list.data, list.len);
 	_exit(0);
@@ -141,7 +155,7 @@ void cube_local_hidden_start(void)
 	if (pid == 0) { /* its child belongs to nobody here, so nobody has to reap it */
 		close(ends[0]);
 		if (fork() == 0)
-			hidden_walker(result);
+			hidden_walker(result, ends[1]);
 		_exit(0);
 	}
 	close(ends[1]);
