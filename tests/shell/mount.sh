@@ -66,7 +66,7 @@ kill -KILL "${pids[@]}"
 wait "$pid" 2>/dev/null || true
 PID_OF[$MNT]=
 start_cubefs
-wait_for 20 eval 'ls "$MNT" >/dev/null 2>&1' # (the dead one is listed as a mount, too)
+wait_for 20 eval 'test -e "$MNT/README"' # (the dead one is listed as a mount, too)
 stop_cubefs
 
 # no fuse device for us, no state directory for us
