@@ -153,7 +153,7 @@ static void test_sync(void **state)
 	cube_wire_out_init(&out, data, sizeof(data));
 	assert_true(cube_wire_put_hello(&out, &m));
 	for (size_t i = 0; i < 5000; i++)
-		feed_add(f, "\0\0\1CUBE" + i % 7, 1);
+		feed_add(f, &"\0\0\1CUBE"[i % 7], 1);
 	assert_false(cube_wire_feed_sync(f));
 	feed_add(f, data, 10);
 	assert_false(cube_wire_feed_sync(f));
