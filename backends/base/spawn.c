@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,6 +111,16 @@ static int child_place_fds(struct spawn_child *c)
 	return 0;
 }
 
+/* A process that ever changed its file system ids is not dumpable, and neither is its child: in a user namespace
+ * it could not write to its own files in /proc. */
+static int child_setup(const struct spawn_child *c)
+{
+	if (c->s->setup == NULL)
+		return 0;
+	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	return c->s->setup(c->s->setup_ctx);
+}
+
 static _Noreturn void child_main(struct spawn_child *c)
 {
 	sigset_t none;
@@ -117,7 +128,7 @@ static _Noreturn void child_main(struct spawn_child *c)
 
 	child_reset_signals();
 	(void)setsid(); /* cannot fail: a new process leads no group */
-	r = c->s->setup != NULL ? c->s->setup(c->s->setup_ctx) : 0;
+	r = child_setup(c);
 	if (r < 0)
 		child_fail(c, STAGE_SETUP, r);
 	r = c->s->cwd < 0 ? chdir("/") : fchdir(c->s->cwd);
