@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +22,19 @@
 #include "backends/base/macros.h"
 #include "backends/registry.h"
 #include "fs/daemon.h"
+#include "fs/tree/proc.h"
 
-#define SUPERVISE_READY   "ready"
-#define SUPERVISE_UNMOUNT 'u'
-#define SUPERVISE_FAILED  1
+#define SUPERVISE_READY     "ready"
+#define SUPERVISE_UNMOUNT   'u'
+#define SUPERVISE_EXIT      'x' /* by which signal did this process end? the answer is an int32_t */
+#define SUPERVISE_ANSWER_MS 1000
+#define SUPERVISE_FAILED    1
+
+/* On the line from the worker to the keeper. */
+struct supervise_ask {
+	int32_t what;
+	int32_t pid;
+};
 
 struct process {
 	struct cube_start *start;
@@ -133,6 +143,23 @@ static void keeper_unmount(struct cube_start *s)
 			 s->mount.path, s->mount.path);
 }
 
+/* One request of the worker; false when there is none. */
+static bool keeper_hear(int line, struct cube_start *s)
+{
+	struct supervise_ask ask;
+	int32_t signal;
+
+	if (recv(line, &ask, sizeof(ask), MSG_DONTWAIT) != sizeof(ask))
+		return false;
+	if (ask.what == SUPERVISE_UNMOUNT)
+		keeper_unmount(s);
+	if (ask.what == SUPERVISE_EXIT) {
+		signal = cube_proc_exit_signal(ask.pid);
+		(void)send(line, &signal, sizeof(signal), MSG_NOSIGNAL);
+	}
+	return true;
+}
+
 /* What a watching process reacts to besides signals; -1: none of that. */
 struct supervise_eyes {
 	int signal_fd;
@@ -148,7 +175,6 @@ static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struc
 			      {.fd = eyes->mounts, .events = POLLPRI}};
 	struct signalfd_siginfo info;
 	int status;
-	char what;
 
 	for (;;) {
 		if (poll(p, 3, -1) < 0)
@@ -157,10 +183,7 @@ static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struc
 			if (info.ssi_signo != SIGCHLD)
 				(void)kill(child, SIGTERM);
 		}
-		if (p[1].revents != 0 && recv(eyes->line, &what, 1, MSG_DONTWAIT) == 1 &&
-		    what == SUPERVISE_UNMOUNT)
-			keeper_unmount(s);
-		else if (p[1].revents & (POLLHUP | POLLERR))
+		if (p[1].revents != 0 && !keeper_hear(eyes->line, s) && p[1].revents & (POLLHUP | POLLERR))
 			p[1].fd = -1;
 		/* Unmounted by others; who holds it elsewhere (another namespace, an open file) does not
 		 * matter. */
@@ -192,9 +215,28 @@ static void worker_ready(void *ctx)
 static void worker_unmount(void *ctx)
 {
 	const struct process *p = ctx;
-	char what = SUPERVISE_UNMOUNT;
+	struct supervise_ask ask = {.what = SUPERVISE_UNMOUNT};
 
-	(void)send(p->keeper_fd, &what, 1, MSG_NOSIGNAL);
+	(void)send(p->keeper_fd, &ask, sizeof(ask), MSG_NOSIGNAL);
+}
+
+/* How did that process end? The keeper is in the namespace of those who use the mount; we may be in one of
+ * our own, from which it cannot be seen. One question at a time; a keeper that is gone answers nothing. */
+static int worker_ask_exit(void *ctx, pid_t pid)
+{
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+	const struct process *p = ctx;
+	struct supervise_ask ask = {.what = SUPERVISE_EXIT, .pid = pid};
+	struct pollfd answer = {.fd = p->keeper_fd, .events = POLLIN};
+	int32_t signal = 0;
+
+	(void)pthread_mutex_lock(&one);
+	if (send(p->keeper_fd, &ask, sizeof(ask), MSG_NOSIGNAL) != sizeof(ask) ||
+	    poll(&answer, 1, SUPERVISE_ANSWER_MS) != 1 ||
+	    recv(p->keeper_fd, &signal, sizeof(signal), MSG_DONTWAIT) != sizeof(signal))
+		signal = 0;
+	(void)pthread_mutex_unlock(&one);
+	return signal;
 }
 
 static int worker_run(struct process *p)
@@ -213,6 +255,8 @@ static int worker_run(struct process *p)
 					.ctx = p};
 	struct cube_err err = {0};
 
+	if (p->uid != 0)
+		cube_proc_ask(worker_ask_exit, p);
 	return cube_daemon_run(&o, &err) < 0 ? supervise_fail(p->start, &err) : 0;
 }
 

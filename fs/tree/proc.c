@@ -57,7 +57,7 @@ static uint64_t proc_mask(const char *status, const char *key)
 
 /* The signal in exit_code. Only for a process without memory: `stat` of a live one takes the lock that a
  * process in execve holds while it waits for our answer. */
-static int proc_exit_signal(pid_t pid)
+int cube_proc_exit_signal(pid_t pid)
 {
 	char text[PROC_STATUS], *at;
 
@@ -70,6 +70,15 @@ static int proc_exit_signal(pid_t pid)
 	for (int field = PROC_STAT_STATE; field < PROC_STAT_EXIT_CODE && at != NULL; field++)
 		at = strchr(at + 1, ' ');
 	return at == NULL ? 0 : (int)(strtol(at, NULL, 10) & 0x7f);
+}
+
+static int (*proc_ask)(void *ctx, pid_t pid);
+static void *proc_ask_ctx;
+
+void cube_proc_ask(int (*ask)(void *ctx, pid_t pid), void *ctx)
+{
+	proc_ask = ask;
+	proc_ask_ctx = ctx;
 }
 
 void cube_proc_look(pid_t pid, struct cube_proc *ret)
@@ -87,7 +96,8 @@ void cube_proc_look(pid_t pid, struct cube_proc *ret)
 	ret->tgid = (pid_t)strtol(tgid, NULL, 10);
 	ret->exiting = proc_value(status, "\nVmSize:") == NULL;
 	if (ret->exiting)
-		ret->exit_signal = proc_exit_signal(pid);
+		ret->exit_signal =
+			proc_ask != NULL ? proc_ask(proc_ask_ctx, pid) : cube_proc_exit_signal(pid);
 }
 
 bool cube_proc_interrupted(pid_t pid, bool lasting)
