@@ -117,7 +117,8 @@ static int attach_begin(struct cube_req *r, struct cube_attach *a, struct cube_c
 	code = cube_cube_root_async(c, attach_fetched, a);
 	if (code < 0) {
 		a->busy = false;
-		return cube_fail(&r->err, code, "sandbox '%s': its files: %s", c->name, cube_errno_text(code));
+		return cube_fail(&r->err, code, "sandbox '%s': its files: %s", c->name,
+				 cube_errno_text(code));
 	}
 	return CUBE_PARK;
 }

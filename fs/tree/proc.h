@@ -18,11 +18,13 @@ void cube_proc_look(pid_t pid, struct cube_proc *ret);
  * One that is not visible: yes. */
 bool cube_proc_interrupted(pid_t pid, bool lasting);
 
-/* The signal that ended a process which is on its way out (no memory any more); 0: none, or not to be seen. */
+/* The signal that ended a process which is on its way out (no memory any more); 0: none, or not to be seen.
+ */
 int cube_proc_exit_signal(pid_t pid);
 
-/* From a user namespace of its own a daemon cannot see how the processes outside end: then @ask is called instead of
- * reading, on any thread, with no lock held; it must answer soon. Before any request; NULL: read. */
+/* From a user namespace of its own a daemon cannot see how the processes outside end: then @ask is called
+ * instead of reading, on any thread, with no lock held; it must answer soon. Before any request; NULL: read.
+ */
 void cube_proc_ask(int (*ask)(void *ctx, pid_t pid), void *ctx);
 
 #endif
