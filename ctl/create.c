@@ -284,7 +284,7 @@ int cube_create_as(struct cube_domain *d, const struct cube_caller *by, const ch
 	}
 	c->doing = cube_op_name(CUBE_OP_CREATE);
 	cube_transcript_add(c->log, "life", "creating\n", 9, true);
-	cube_event(d->events, c->name, "created", "backend %s", c->service->backend->name);
+	cube_event(d->events, c->name, "created", "backend %s, uid %s", c->service->backend->name, c->uid);
 	cube_create_go(c);
 	*ret = c;
 	return 0;

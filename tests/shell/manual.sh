@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# cubefs-files(5) has every verb that a ctl shows, every key of create, and every key of the status files.
+# cubefs-files(5) has every verb that a ctl shows, every key of create, and every key of the status files; cubefs(1)
+# every option.
 . "$(dirname "$0")/lib.sh"
-PAGE=$(dirname "$0")/../../docs/cubefs-files.5
+DOCS=$(dirname "$0")/../../docs
+PAGE=$DOCS/cubefs-files.5
 
 section() { # TITLE
 	awk -v title="$1" '/^\.S[sh] / { on = $0 == ".Ss " title } on' "$PAGE"
@@ -46,3 +48,15 @@ documented 'Status' < <(keys "$D/status" | sed 's/^label$/label. Ns Ar NAME/')
 
 expect_error EINVAL "$MNT/error" "no key 'nonsense'; known: " put "$MNT/ctl" 'create x nonsense=1'
 documented 'Keys of create' < <(tail -n 1 "$MNT/error" | sed 's/.*known: //; s/, /\n/g' | sed 's/\.NAME$/. Ns Ar NAME/')
+
+# Options: -f, --foreground, -o allow_other, ... of the usage text.
+options=$(cubefs --help | sed -nE 's/^  ((-[-a-zA-Z]+(, --[a-z]+)?|-o [a-z_]+).*)/\1/p' | grep -oE '^-o [a-z_]+|(^| )-[a-zA-Z],|--[a-z]+')
+check_match "$options" allow_other
+while read -r option; do
+	option=${option%,}
+	case $option in
+	'-o '*) want="^\.It Cm ${option#-o }" ;;
+	*) want="^\.It (Fl [^ ]+ , )?Fl ${option#-}( |$)" ;;
+	esac
+	grep -qE "$want" "$DOCS/cubefs.1" || grep -qE "^\.It Fl ${option#-} ," "$DOCS/cubefs.1" || fail "cubefs(1) has no $option"
+done <<<"$options"
