@@ -31,12 +31,11 @@ struct point_look {
 static bool point_is_empty(const char *path)
 {
 	DIR *d = opendir(path);
-	struct dirent *e;
 	unsigned n = 0;
 
 	if (d == NULL)
-		return true; /* whoever mounts finds out what is wrong */
-	while ((e = readdir(d)) != NULL)
+		return true;       /* whoever mounts finds out what is wrong */
+	while (readdir(d) != NULL) /* NOLINT(concurrency-mt-unsafe): a stream of our own */
 		n++;
 	(void)closedir(d);
 	return n <= 2;
@@ -166,7 +165,7 @@ static int point_settle(const char *path, struct point_look *l, struct cube_err 
 int cube_mount_point(const char *given, bool nonempty, struct cube_mount *ret, struct cube_err *err)
 {
 	char path[PATH_MAX];
-	struct point_look l;
+	struct point_look l = {0};
 	int r = point_resolve(given, path, err);
 
 	if (r == 0)

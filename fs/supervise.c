@@ -95,7 +95,7 @@ static int supervise_signals(void)
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, SIGCHLD);
-	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -106,7 +106,7 @@ static void supervise_unblock_child(void)
 
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGCHLD);
-	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	(void)pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
 /* A child that gets SIGTERM when its parent ends, or -1. */

@@ -329,6 +329,7 @@ static void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, o
 	(void)fuse_reply_err(req, -code);
 }
 
+/* NOLINTNEXTLINE(readability-function-size): libfuse says what the arguments are. */
 static void ops_copy_range(fuse_req_t req, fuse_ino_t from, off_t from_off, struct fuse_file_info *from_fi,
 			   fuse_ino_t to, off_t to_off, struct fuse_file_info *to_fi, size_t len, int flags)
 {
@@ -340,6 +341,7 @@ static void ops_copy_range(fuse_req_t req, fuse_ino_t from, off_t from_off, stru
 	(void)(n < 0 ? fuse_reply_err(req, (int)-n) : fuse_reply_write(req, (size_t)n));
 }
 
+/* NOLINTNEXTLINE(readability-function-size): libfuse says what the arguments are. */
 static void ops_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
 		      unsigned flags, const void *in, size_t in_size, size_t out_size)
 {

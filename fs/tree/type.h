@@ -7,6 +7,7 @@
 #include "fs/tree/tree_priv.h"
 
 /* NAME_text: a text of ctl/show.h (or the like) as an entry's render. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in parentheses. */
 #define CUBE_RENDER(name, type, call)                                                                        \
 	static int name##_text(void *p, struct cube_buf *out)                                                \
 	{                                                                                                    \
@@ -14,6 +15,7 @@
                                                                                                              \
 		return call;                                                                                 \
 	}
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #define CUBE_DIR_MODE   (S_IFDIR | 0755)
 #define CUBE_READ_MODE  (S_IFREG | 0444)
