@@ -111,7 +111,7 @@ run_suite() {
 	# shellcheck disable=SC2046 # words
 	if ! cmake --preset "$suite" $(configure_args "$suite") >"$log" 2>&1 ||
 		! cmake --build --preset "$suite" --parallel "$(nproc)" -- -k 0 >>"$log" 2>&1; then
-		grep -E -A 5 'error|FAILED' "$log" | head -n 60
+		grep -E -A 3 ' error: |undefined reference|CMake Error|ld: ' "$log" | head -n 60
 		failed "$suite does not build"
 		return
 	fi
