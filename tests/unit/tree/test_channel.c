@@ -171,7 +171,7 @@ static void check_clone(void **state)
 	assert_int_equal(rig_open("dev/jobs/clone", O_RDWR, &h), 0);
 	rig_read(&call, h, 0);
 	call.out[strcspn(call.out, "\n")] = '\0';
-	(void)snprintf(path, sizeof(path), "dev/jobs/%s", call.out);
+	(void)snprintf(path, sizeof(path), "dev/jobs/%.40s", call.out);
 	assert_int_equal(rig_lookup(path), 0);
 	assert_string_equal(rig_read(&call, h, 0), "");
 	assert_int_equal(rig_write(h, "x"), -EPERM);
@@ -184,7 +184,7 @@ static void check_clone(void **state)
 	assert_int_equal(rig_open("clone", O_RDWR, &h), 0);
 	rig_read(&call, h, 0);
 	call.out[strcspn(call.out, "\n")] = '\0';
-	(void)snprintf(path, sizeof(path), "%s", call.out);
+	(void)snprintf(path, sizeof(path), "%.40s", call.out);
 	rig_release(h);
 	assert_int_equal(rig_lookup(path), 0);
 	assert_int_equal(rig_on(CUBE_REQ_RMDIR, "", path), 0);
