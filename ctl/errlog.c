@@ -9,7 +9,7 @@
 #include "backends/base/clock.h"
 
 #define ERRLOG_KEPT 64
-#define ERRLOG_LINE 1024
+#define ERRLOG_LINE 2048
 
 struct cube_errlog {
 	char *lines[ERRLOG_KEPT];
@@ -40,7 +40,8 @@ void cube_errlog_add(struct cube_errlog *e, const struct cube_caller *by, const 
 		return;
 	cube_buf_printf(&line, "%s %s ", cube_clock_text(cube_clock_wall(), time),
 			by != NULL ? cube_caller_text(by, who) : "cubefs");
-	cube_buf_add_escaped(&line, operation, strnlen(operation, 200), false);
+	/* A verb line is quoted without its newline. */
+	cube_buf_add_escaped(&line, operation, strcspn(operation, "\n"), false);
 	cube_buf_printf(&line, ": %s: %s\n", cube_errno_name(err->code), err->text);
 	if (line.error == 0) {
 		cube_free(e->lines[e->next]);

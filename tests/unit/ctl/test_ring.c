@@ -282,8 +282,8 @@ static void test_errlog(void **state)
 		lines += out.data[i] == '\n';
 	assert_int_equal(lines, 64);
 	assert_null(strstr(out.data, "number 35\n"));
-	assert_non_null(strstr(out.data, " cubefs write ctl: stop\\x0a: EBUSY: number 36\n"));
-	assert_non_null(strstr(out.data, "] write ctl: stop\\x0a: EBUSY: number 37\n"));
+	assert_non_null(strstr(out.data, " cubefs write ctl: stop: EBUSY: number 36\n"));
+	assert_non_null(strstr(out.data, "] write ctl: stop: EBUSY: number 37\n"));
 	assert_string_equal(out.data + out.len - strlen("EBUSY: number 99\n"), "EBUSY: number 99\n");
 	cube_buf_done(&out);
 	cube_errlog_free(e);
