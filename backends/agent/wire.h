@@ -179,6 +179,7 @@ unsigned cube_wire_version(const struct cube_wire_hello *m);
 #define CUBE_WIRE_START_TTY   4u
 #define CUBE_WIRE_START_MERGE 8u
 #define CUBE_WIRE_START_CWD   16u /* cwd is given */
+#define CUBE_WIRE_START_ALL   31u
 struct cube_wire_start {
 	uint64_t session;
 	uint64_t limit;

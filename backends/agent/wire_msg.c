@@ -156,7 +156,7 @@ bool cube_wire_get_start(const void *data, size_t len, struct cube_wire_start *r
 	(void)cube_wire_u16(&in);
 	ret->env_len = cube_wire_u32(&in);
 	ret->text_len = cube_wire_u32(&in);
-	if (in.bad || !start_fits(ret))
+	if (in.bad || !start_fits(ret) || (ret->what & ~CUBE_WIRE_START_ALL) != 0)
 		return false;
 	ret->cwd = cube_wire_bytes(&in, ret->cwd_len);
 	ret->user = cube_wire_bytes(&in, ret->user_len);

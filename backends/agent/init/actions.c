@@ -45,8 +45,7 @@ static int act_hello(const struct cube_wire_hello *m)
 
 static int act_start(uint64_t id, const struct cube_wire_start *m, void *message, int out_fd, int order_fd)
 {
-	init_job_start(id, m, message, out_fd, order_fd);
-	return 0;
+	return init_job_start(id, m, message, out_fd, order_fd);
 }
 
 static int act_input(uint64_t id, const void *data, size_t len)

@@ -82,8 +82,8 @@ static void input_ready(struct init_ev *ev, uint32_t events)
 {
 	struct init_input *in = cube_container_of(ev, struct init_input, ev);
 
-	/* An error with nothing to write: nobody reads it any more. */
-	if ((events & EPOLLERR) != 0 && in->head == in->len)
+	/* An error with nothing to write: nobody reads it any more. A terminal says so by a hang-up. */
+	if ((events & (EPOLLERR | EPOLLHUP)) != 0 && in->head == in->len)
 		input_close(in);
 	else
 		input_write(in);

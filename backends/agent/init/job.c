@@ -81,22 +81,12 @@ static struct init_job *job_new(uint64_t id, const struct cube_wire_start *m, in
 	return job;
 }
 
-void init_job_start(uint64_t id, const struct cube_wire_start *m, void *message, int out_fd, int order_fd)
+/* Its record is there: gets it going, or ends it. */
+static void start_known(struct init_job *job, const struct cube_wire_start *m, bool lost)
 {
-	struct init_job *job = init_job_find(id) == NULL ? job_new(id, m, out_fd, order_fd) : NULL;
-	int r = out_fd == INIT_FD_LOST ? -EMFILE : 0;
+	int r = lost ? -EMFILE : 0;
 
-	if (job == NULL) {
-		/* No memory even for the record: the daemon is told, and nothing is kept. */
-		init_tell_refused(id);
-		if (out_fd >= 0)
-			(void)close(out_fd);
-		if (order_fd >= 0)
-			(void)close(order_fd);
-		free(message);
-		return;
-	}
-	if (r == 0 && out_fd < 0)
+	if (r == 0 && job->output.out_fd < 0)
 		r = init_output_own(&job->output, start_separate(m));
 	if (r < 0)
 		init_job_failed(job, 126, r, "no place for the output: %s", init_error(r));
@@ -106,7 +96,26 @@ void init_job_start(uint64_t id, const struct cube_wire_start *m, void *message,
 		init_job_spawn(job, m);
 	if (!job->ended && m->timeout_s > 0)
 		init_job_timeout(job, m->timeout_s);
+}
+
+int init_job_start(uint64_t id, const struct cube_wire_start *m, void *message, int out_fd, int order_fd)
+{
+	bool used = init_job_find(id) != NULL;
+	struct init_job *job = used ? NULL : job_new(id, m, out_fd, order_fd);
+
+	if (job != NULL) {
+		start_known(job, m, out_fd == INIT_FD_LOST);
+	} else {
+		if (out_fd >= 0)
+			(void)close(out_fd);
+		if (order_fd >= 0)
+			(void)close(order_fd);
+		/* No memory even for the record: the daemon is told, and nothing is kept. */
+		if (!used)
+			init_tell_refused(id);
+	}
 	free(message);
+	return used ? -EPROTO : 0;
 }
 
 void init_job_running(struct init_job *job, pid_t pid)

@@ -74,8 +74,9 @@ struct init_job {
 };
 
 /* A START of the daemon's. The descriptors are taken over (-1: none was passed). @m points into @message,
- * which is taken over as well (free(3)). A job that cannot be started ends with the reason. */
-void init_job_start(uint64_t id, const struct cube_wire_start *m, void *message, int out_fd, int order_fd);
+ * which is taken over as well (free(3)). A job that cannot be started ends with the reason.
+ * 0, or -EPROTO where that number is in use. */
+int init_job_start(uint64_t id, const struct cube_wire_start *m, void *message, int out_fd, int order_fd);
 struct init_job *init_job_find(uint64_t id);
 /* Calls @fn for each; it may free that one. */
 void init_job_each(void (*fn)(struct init_job *job));

@@ -6,12 +6,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "backends/agent/init/child.h"
 #include "backends/agent/init/error.h"
+#include "backends/agent/init/memfile.h"
 #include "backends/agent/init/pty.h"
 #include "backends/agent/init/shell.h"
 
@@ -73,7 +73,7 @@ static int start_terminal(struct init_job *job, const struct cube_wire_start *m)
 static int start_text(const struct cube_wire_start *m, int *ret_end)
 {
 	static char close_it[] = "exec 3<&-;";
-	int fd = memfd_create("text", MFD_CLOEXEC);
+	int fd = init_memfile("text");
 	size_t done = 0;
 	ssize_t n;
 

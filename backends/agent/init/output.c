@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/agent/init/memfile.h"
 #include "backends/base/macros.h"
 #include "backends/base/spool.h"
 
@@ -46,7 +46,7 @@ static int output_temporary(void)
 
 	for (unsigned i = 0; i < CUBE_COUNT(places) && fd < 0; i++)
 		fd = open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	return fd >= 0 ? fd : memfd_create("spool", MFD_CLOEXEC);
+	return fd >= 0 ? fd : init_memfile("spool");
 }
 
 int init_output_own(struct init_output *o, bool separate)

@@ -141,7 +141,7 @@ static bool report_session(struct init_outbox *out, struct init_session *s)
 	struct cube_wire_session m = {.what = s->group == NULL ? CUBE_WIRE_SESSION_FRESH : 0};
 	struct cube_wire_out w;
 
-	m.cwd = s->cwd != NULL ? s->cwd : "";
+	m.cwd = s->cwd != NULL ? s->cwd : "/";
 	m.cwd_len = strlen(m.cwd);
 	if (s->exports != NULL && !s->exports_told) {
 		m.what |= CUBE_WIRE_SESSION_EXPORTS;

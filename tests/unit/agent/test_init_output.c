@@ -291,6 +291,46 @@ static void test_tty(void **state)
 	rig_each(tty);
 }
 
+static long ticks(int pid)
+{
+	char path[64], text[1024] = "";
+	long user = 0, system = 0;
+	char *at;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
+	(void)close(fd);
+	at = strrchr(text, ')');
+	assert_non_null(at);
+	for (int field = 2; field < 14; field++)
+		at = strchr(at + 1, ' ');
+	user = strtol(at, &at, 10);
+	system = strtol(at, NULL, 10);
+	return user + system;
+}
+
+/* A terminal, pipes and an input that the command has let go of while it runs on keep nobody busy. */
+static void test_let_go(void **state)
+{
+	struct rig *r = rig_new(NULL, false, false);
+	struct rig_run run = {.text = "exec </dev/null >/dev/null 2>&1; sleep 1", .tty = true, .input = true};
+	uint64_t ids[3];
+	long before = ticks(r->agent);
+
+	(void)state;
+	ids[0] = rig_start(r, &run);
+	run.tty = false;
+	ids[1] = rig_start(r, &run);
+	run.session = 1;
+	ids[2] = rig_start(r, &run);
+	for (unsigned i = 0; i < 3; i++)
+		rig_expect(r, ids[i], "", CUBE_END_EXIT, 0);
+	assert_true(ticks(r->agent) - before < 30);
+	rig_free(r);
+}
+
 /* Beyond twice the limit the middle is given back even if no daemon is there. */
 static void test_limit(void **state)
 {
@@ -365,7 +405,7 @@ int main(void)
 		cmocka_unit_test(test_input),      cmocka_unit_test(test_window),
 		cmocka_unit_test(test_no_reader),  cmocka_unit_test(test_tty),
 		cmocka_unit_test(test_limit),      cmocka_unit_test(test_full),
-		cmocka_unit_test(test_append),
+		cmocka_unit_test(test_append),     cmocka_unit_test(test_let_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
