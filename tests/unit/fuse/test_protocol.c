@@ -113,7 +113,7 @@ static int lookup(uint64_t parent, const char *name, struct fuse_entry_out *ret)
 
 static uint64_t node_of(uint64_t parent, const char *name)
 {
-	struct fuse_entry_out e;
+	struct fuse_entry_out e = {0};
 
 	assert_int_equal(lookup(parent, name, &e), 0);
 	return e.nodeid;
