@@ -42,7 +42,8 @@ static void check_same(struct stage *s, const char *path)
 	if (r != out) {
 		char raw[PATH_MAX] = "", shown[PATH_MAX];
 
-		(void)readlinkat(s->fd, path, raw, sizeof(raw) - 1);
+		if (readlinkat(s->fd, path, raw, sizeof(raw) - 1) < 0)
+			raw[0] = '\0';
 		fail_msg("%s (%s, shown as %s): inside %s, outside %s", path, raw,
 			 stage_readlink(s, path, shown, sizeof(shown)), strerrorname_np(-r),
 			 strerrorname_np(-out));
