@@ -168,7 +168,7 @@ bool cube_local_cube_runs(const struct local_cube *c)
 
 static int cube_uses(void *ctx, int dir, const char *id)
 {
-	struct cube_local_record rec = {.stage = CUBE_STAGE_MAKING};
+	struct cube_local_record rec = {.stage = CUBE_STAGE_STOPPED};
 
 	(void)id;
 	return cube_local_record_read(dir, &rec, NULL) == 0 && strcmp(rec.template, ctx) == 0;
@@ -193,7 +193,8 @@ void cube_local_cube_unmount(struct local_cube *c)
 		close(cube_steal_fd(&c->workspace));
 }
 
-static int cube_mount_root(struct cube_local *b, struct local_cube *c, struct cube_err *err)
+static int cube_mount_root(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,
+			   struct cube_err *err)
 {
 	struct cube_local_layer layer = CUBE_LOCAL_LAYER_NONE;
 	struct cube_local_base base;
@@ -202,6 +203,8 @@ static int cube_mount_root(struct cube_local *b, struct local_cube *c, struct cu
 	if (rc < 0)
 		return rc;
 	rc = b->store->open(c->dir, CUBE_PART_ROOT, &layer, err);
+	if (rc == 0 && seed)
+		rc = cube_local_seed(layer.upper, base.lower[0], seed, err);
 	if (rc == 0) {
 		struct cube_local_overlay o = {
 			.source = c->id,
@@ -238,7 +241,7 @@ static int cube_mount_workspace(struct cube_local *b, struct local_cube *c, stru
 			.n_lower = 1,
 			.upper = layer.upper,
 			.work = layer.work,
-			.flags = b->overlay_flags,
+			.flags = b->overlay_flags & (unsigned)CUBE_OVERLAY_USERXATTR, /* nothing is below */
 		};
 
 		rc = cube_local_overlay_mount(&o, "", &c->workspace, err);
@@ -247,7 +250,8 @@ static int cube_mount_workspace(struct cube_local *b, struct local_cube *c, stru
 	return rc;
 }
 
-int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, struct cube_err *err)
+int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,
+			  struct cube_err *err)
 {
 	int rc = 0;
 
@@ -256,7 +260,7 @@ int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, struct cub
 	cube_local_cube_unmount(c);
 	if (cube_local_cube_runs(c))
 		return cube_local_adopt_mounts(c->rec.init.pid, c->id, c->dir, &c->root, &c->workspace, err);
-	rc = cube_mount_root(b, c, err);
+	rc = cube_mount_root(b, c, seed, err);
 	if (rc == 0)
 		rc = cube_mount_workspace(b, c, err);
 	if (rc < 0)

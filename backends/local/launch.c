@@ -16,7 +16,6 @@
 #include "backends/base/spawn.h"
 #include "backends/local/bundle.h"
 #include "backends/local/enclose.h"
-#include "backends/local/leftover.h"
 #include "backends/local/listener.h"
 #include "backends/local/mnt.h"
 
@@ -36,6 +35,7 @@
 
 #define LAUNCH_TIMEOUT_MS 60000
 #define LAUNCH_MOUNTS     (3 + CUBE_MASK_SHOWN)
+#define LAUNCH_PID        "pid"
 #define LAUNCH_UNIFIED    "/sys/fs/cgroup/unified"
 
 struct launch {
@@ -54,6 +54,7 @@ struct launch {
 		int fd;
 		char path[64];
 	} mounts[LAUNCH_MOUNTS];
+	char agent[64];
 	struct cube_local_bundle bundle;
 	struct cube_local_enclose enclose;  /* nproc 0: the limit is the group's */
 	char binds[CUBE_MASK_SHOWN][2][32]; /* names inside, names on the stage */
@@ -87,13 +88,11 @@ static int setup_mounts(const struct launch *l)
 	return rc;
 }
 
-/* crun refuses v1 and v2 side by side. An ordinary user may not unmount what was there before the namespace,
- * but cover it. */
+/* crun refuses v1 and v2 side by side. Covered and not unmounted: an ordinary user may not, and the kernel
+ * waits for all processors before an unmount. */
 static int setup_hide_unified(const struct launch *l)
 {
-	if (l->cover < 0 || umount2(LAUNCH_UNIFIED, MNT_DETACH) == 0)
-		return 0;
-	return cube_local_mnt_attach(l->cover, LAUNCH_UNIFIED);
+	return l->cover < 0 ? 0 : cube_local_mnt_attach(l->cover, LAUNCH_UNIFIED);
 }
 
 static int launch_setup(void *ctx)
@@ -243,10 +242,9 @@ static int launch_failed(const struct launch *l, int status, struct cube_err *er
 static int launch_run(struct launch *l, struct cube_cancel *cancel, struct cube_err *err)
 {
 	char state[64], log[64], pid_file[64];
-	const int fds[3] = {l->listener, l->groups >= 0 ? l->groups : l->c->dir, l->c->dir};
-	const unsigned kept =
-		l->groups >= 0 ? 2 : 1; /* what process 1 gets; behind it, crun alone gets the directory */
-	const char *argv[] = {l->b->crun,
+	const int fds[] = {l->listener, l->groups};
+	const unsigned kept = l->groups >= 0 ? 2 : 1; /* what process 1 gets */
+	const char *argv[] = {l->b->crun_exec,
 			      "--cgroup-manager=disabled",
 			      "--root",
 			      state,
@@ -267,7 +265,7 @@ static int launch_run(struct launch *l, struct cube_cancel *cancel, struct cube_
 		.argv = argv,
 		.cwd = -1,
 		.fds = fds,
-		.nfds = kept + 1,
+		.nfds = kept,
 		.in = -1,
 		.out = -1,
 		.setup = launch_setup,
@@ -278,7 +276,7 @@ static int launch_run(struct launch *l, struct cube_cancel *cancel, struct cube_
 
 	(void)snprintf(state, sizeof(state), "%s/crun", l->stage_path);
 	(void)snprintf(log, sizeof(log), "%s/log", l->stage_path);
-	(void)snprintf(pid_file, sizeof(pid_file), "/proc/self/fd/%u/" CUBE_LEFTOVER_PID, 3 + kept);
+	(void)snprintf(pid_file, sizeof(pid_file), "%s/" LAUNCH_PID, l->stage_path);
 	rc = cube_spawn_run(&s, cancel, &status, err);
 	return rc == 0 && status != 0 ? launch_failed(l, status, err) : rc;
 }
@@ -315,10 +313,21 @@ static void launch_seal(pid_t init)
 			 (int)init);
 }
 
+static pid_t launch_read_pid(const struct launch *l)
+{
+	struct cube_buf text = CUBE_BUF(64);
+	long pid = 0;
+
+	if (cube_file_read(l->stage, LAUNCH_PID, &text) == 0)
+		pid = strtol(cube_buf_str(&text), NULL, 10);
+	cube_buf_done(&text);
+	return (pid_t)pid;
+}
+
 static int launch_note(struct launch *l, struct cube_err *err)
 {
 	struct local_cube *c = l->c;
-	pid_t pid = cube_local_leftover_pid(c->dir);
+	pid_t pid = launch_read_pid(l);
 	uint64_t start = pid > 0 ? cube_local_proc_start(pid) : 0;
 
 	if (start == 0)
@@ -327,6 +336,38 @@ static int launch_note(struct launch *l, struct cube_err *err)
 	c->rec.init = (struct cube_local_proc){.pid = pid, .start = start};
 	c->rec.stage = CUBE_STAGE_RUNNING;
 	c->rec.reason[0] = 0;
+	return cube_local_cube_save(c, err);
+}
+
+static int launch_prepare(struct launch *l, char paths[3][48], struct cube_err *err)
+{
+	int rc = launch_open(l, err);
+
+	if (rc < 0)
+		return rc;
+	rc = launch_mounts(l, paths);
+	if (rc < 0)
+		return cube_fail(err, rc, "cannot prepare the mounts of %s: %s", l->c->id,
+				 cube_errno_text(rc));
+	l->bundle.hostname = l->c->rec.hostname;
+	l->bundle.ids = &l->b->host->ids;
+	l->bundle.nproc = l->enclose.nproc;
+	l->bundle.cgroup_fd = l->groups >= 0;
+	l->bundle.root = paths[0];
+	(void)snprintf(l->agent, sizeof(l->agent), "%s/" CUBE_LOCAL_AGENT, paths[2]);
+	l->bundle.agent = l->agent;
+	return launch_write_config(l, err);
+}
+
+/* The intention, unless it stands there already: the record of a new sandbox begins with it. */
+static int launch_announce(struct local_cube *c, struct cube_err *err)
+{
+	char boot[40];
+
+	if (c->rec.stage == CUBE_STAGE_STARTING && strcmp(cube_local_boot_id(boot), c->rec.boot) == 0)
+		return 0;
+	c->rec.stage = CUBE_STAGE_STARTING;
+	(void)cube_local_boot_id(c->rec.boot);
 	return cube_local_cube_save(c, err);
 }
 
@@ -341,38 +382,19 @@ int cube_local_launch(struct cube_local *b, struct local_cube *c, struct cube_ca
 			   .cover = -1,
 			   .listener = -1,
 			   .groups = -1};
-	char paths[3][48], agent[80];
+	char paths[3][48];
 	int rc;
 
 	if (!cube_local_cgroups_has(&b->cgroups, CUBE_CTL_PIDS))
 		cube_local_enclose_init(&l.enclose, &b->host->ids, b->host->trusted, c->rec.limits.pids);
-	c->rec.stage = CUBE_STAGE_STARTING;
-	(void)cube_local_boot_id(c->rec.boot);
-	(void)unlinkat(c->dir, CUBE_LEFTOVER_PID, 0);
-	rc = cube_local_cube_save(c, err);
+	rc = launch_announce(c, err);
 	if (rc == 0)
-		rc = launch_open(&l, err);
-	if (rc == 0) {
-		rc = launch_mounts(&l, paths);
-		if (rc < 0)
-			(void)cube_fail(err, rc, "cannot prepare the mounts of %s: %s", c->id,
-					cube_errno_text(rc));
-	}
-	if (rc == 0) {
-		(void)snprintf(agent, sizeof(agent), "%s/" CUBE_LOCAL_AGENT, paths[2]);
-		l.bundle.hostname = c->rec.hostname;
-		l.bundle.ids = &b->host->ids;
-		l.bundle.nproc = l.enclose.nproc;
-		l.bundle.cgroup_fd = l.groups >= 0;
-		l.bundle.root = paths[0];
-		l.bundle.agent = agent;
-		rc = launch_write_config(&l, err);
-	}
+		rc = launch_prepare(&l, paths, err);
 	if (rc == 0)
 		rc = launch_run(&l, cancel, err);
-	launch_close(&l);
 	if (rc == 0)
 		rc = launch_note(&l, err);
+	launch_close(&l);
 	if (rc < 0)
 		(void)cube_local_cube_end(b, c, NULL);
 	return rc;

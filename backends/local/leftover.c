@@ -18,22 +18,6 @@
 
 #define LEFTOVER_ROUNDS 1000
 
-static long leftover_number(int dir, const char *name)
-{
-	struct cube_buf text = CUBE_BUF(64);
-	long pid = 0;
-
-	if (cube_file_read(dir, name, &text) == 0)
-		pid = strtol(cube_buf_str(&text), NULL, 10);
-	cube_buf_done(&text);
-	return pid > 0 ? pid : 0;
-}
-
-pid_t cube_local_leftover_pid(int dir)
-{
-	return (pid_t)leftover_number(dir, CUBE_LEFTOVER_PID);
-}
-
 static bool leftover_is_crun(pid_t pid, const char *id)
 {
 	struct cube_buf words = CUBE_BUF(65536);
@@ -43,7 +27,8 @@ static bool leftover_is_crun(pid_t pid, const char *id)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
 	is = cube_file_read(AT_FDCWD, path, &words) == 0 && words.len > n &&
-	     memcmp(words.data + words.len - n, id, n) == 0 && strstr(words.data, "crun");
+	     memcmp(words.data + words.len - n, id, n) == 0 &&
+	     memmem(words.data, words.len, "--cgroup-manager=disabled", 25) != NULL;
 	cube_buf_done(&words);
 	return is;
 }

@@ -10,10 +10,6 @@
 
 #include <sys/types.h>
 
-/* The file in the sandbox's directory in which crun notes process 1. */
-#define CUBE_LEFTOVER_PID "pid"
-pid_t cube_local_leftover_pid(int dir); /* 0: none */
-
 /* A process of the sandbox @id; 0: there is none. */
 pid_t cube_local_leftover_find(const char *id);
 

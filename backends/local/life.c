@@ -6,7 +6,6 @@
 #include "backends/base/clock.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
-#include "backends/local/seed.h"
 #include "backends/local/standstill.h"
 
 #include <errno.h>
@@ -39,7 +38,8 @@ static int create_record(struct cube_local *b, const struct cube_spec *spec, str
 {
 	const char *template = spec->template ? spec->template : cube_local_template_default(b);
 
-	*r = (struct cube_local_record){.stage = CUBE_STAGE_MAKING, .net = spec->net, .generation = 1};
+	*r = (struct cube_local_record){.stage = CUBE_STAGE_STARTING, .net = spec->net, .generation = 1};
+	(void)cube_local_boot_id(r->boot);
 	if ((size_t)snprintf(r->template, sizeof(r->template), "%s", template) >= sizeof(r->template))
 		return cube_fail(err, -ENOENT, "no template %.64s...", template);
 	(void)snprintf(r->hostname, sizeof(r->hostname), "%.64s", spec->name);
@@ -62,9 +62,7 @@ static int create_files(struct cube_local *b, struct local_cube *c, struct cube_
 
 	if (rc == 0)
 		rc = b->store->make(c->dir, CUBE_PART_WORKSPACE, &b->host->ids, err);
-	if (rc == 0)
-		rc = cube_local_cube_mount(b, c, err);
-	return rc == 0 ? cube_local_seed(c->root, &seed, err) : rc;
+	return rc == 0 ? cube_local_cube_mount(b, c, &seed, err) : rc;
 }
 
 /* Group, process 1, network. On failure nothing of it is left but the files. */
@@ -114,7 +112,7 @@ static int create_again(struct cube_local *b, const char *uid, bool *ret_done, s
 		return 0;
 	if (rc < 0)
 		return cube_fail(err, rc, "sandbox %s: %s", uid, cube_errno_text(rc));
-	if (!c->damaged && c->rec.stage != CUBE_STAGE_MAKING && c->rec.stage != CUBE_STAGE_STARTING) {
+	if (!c->damaged && c->rec.stage != CUBE_STAGE_STARTING) {
 		*ret_done = true;
 		return 0;
 	}
@@ -197,7 +195,7 @@ int cube_local_start(struct cube_backend *base, const char *id, struct cube_canc
 		return rc;
 	if (!(b->base.caps & CUBE_CAP_EXEC))
 		return cube_fail(err, -EOPNOTSUPP, "%s", b->base.missing[0]);
-	rc = cube_local_cube_mount(b, c, err);
+	rc = cube_local_cube_mount(b, c, NULL, err);
 	if (rc < 0)
 		return rc;
 	rc = cube_run(b, c, cancel, err);

@@ -148,7 +148,7 @@ static int local_open(const struct cube_backend_env *env, struct cube_backend **
 		.ops = &cube_backend_local, .name = env->name, .par = CUBE_PAR_PER_CUBE};
 	b->loop = env->loop;
 	b->store = &cube_local_store_dir;
-	b->state = b->cubes = b->templates = b->cgroups.v2 = b->net.tun = -1;
+	b->state = b->cubes = b->templates = b->cgroups.v2 = b->net.tun = b->crun_copy = -1;
 	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
 		b->cgroups.v1[i] = -1;
 	pthread_mutex_init(&b->lock, NULL);
@@ -179,6 +179,8 @@ static void local_close(struct cube_backend *base)
 	cube_local_mask_free(b->mask);
 	cube_local_cgroups_close(&b->cgroups);
 	cube_local_net_close(&b->net);
+	if (b->crun_copy >= 0)
+		close(b->crun_copy);
 	if (b->state >= 0)
 		close(b->state);
 	if (b->cubes >= 0)

@@ -31,6 +31,7 @@
 #include "backends/local/mask.h"
 #include "backends/local/net.h"
 #include "backends/local/record.h"
+#include "backends/local/seed.h"
 #include "backends/local/store.h"
 
 extern const struct cube_backend_ops cube_backend_local;
@@ -44,8 +45,10 @@ struct cube_local {
 	struct cube_local_mask *mask; /* NULL: the template `host` is not to be had */
 	struct cube_limits defaults;
 	unsigned overlay_flags;
-	char crun[PATH_MAX]; /* "": not installed */
-	const char *stage;   /* where a launch attaches its mounts, in its own namespace */
+	char crun[PATH_MAX];      /* "": not installed */
+	char crun_exec[PATH_MAX]; /* what is executed: crun, or a sealed copy of it */
+	int crun_copy;
+	const char *stage; /* where a launch attaches its mounts, in its own namespace */
 	char version[64];
 	struct cube_local_net net;
 	int state, cubes, templates; /* directories */
@@ -73,15 +76,17 @@ static inline struct cube_local *cube_local_of(struct cube_backend *b)
 
 /* The sandbox, read from the disk when it was not known. -ENOENT. Belongs to the backend. */
 int cube_local_cube_get(struct cube_local *b, const char *id, struct local_cube **ret, struct cube_err *err);
-/* A new one with its directory and record (stage making); -EEXIST. */
+/* A new one with its directory and record (stage starting); -EEXIST. */
 int cube_local_cube_new(struct cube_local *b, const char *id, const struct cube_local_record *rec,
 			struct local_cube **ret, struct cube_err *err);
 /* Forgets it and closes what it holds; its directory stays. */
 void cube_local_cube_drop(struct cube_local *b, struct local_cube *c);
 /* Does its process 1 live? */
 bool cube_local_cube_runs(const struct local_cube *c);
-/* Its two mounts, made or taken from its running process. */
-int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, struct cube_err *err);
+/* Its two mounts, made or taken from its running process. @seed: its root layer is fresh and gets this; else
+ * NULL. */
+int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,
+			  struct cube_err *err);
 /* Closes the mounts. */
 void cube_local_cube_unmount(struct local_cube *c);
 /* Writes the record. */

@@ -21,7 +21,7 @@ static void look_info(const struct local_cube *c, struct cube_info *info)
 	(void)snprintf(info->uid, sizeof(info->uid), "%s", c->id);
 	if (c->damaged)
 		(void)snprintf(info->reason, sizeof(info->reason), "damaged");
-	else if (c->rec.stage == CUBE_STAGE_MAKING)
+	else if (c->rec.stage == CUBE_STAGE_STARTING)
 		(void)snprintf(info->reason, sizeof(info->reason), "unfinished");
 	else if (!cube_local_cube_runs(c))
 		(void)snprintf(info->reason, sizeof(info->reason), "%s", c->rec.reason);
@@ -138,7 +138,7 @@ int cube_local_root(struct cube_backend *base, const char *id, struct cube_root 
 		rc = cube_fail(err, -EIO, "the record of sandbox %s is damaged: it can only be destroyed",
 			       id);
 	if (rc == 0)
-		rc = cube_local_cube_mount(b, c, err);
+		rc = cube_local_cube_mount(b, c, NULL, err);
 	if (rc < 0)
 		return rc;
 	r.generation = c->rec.generation;

@@ -5,13 +5,16 @@
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 #include "backends/base/spawn.h"
+#include "backends/local/agentfile.h"
 #include "backends/local/find.h"
 #include "backends/local/overlay.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define PROBE_DIR ".probe"
@@ -47,6 +50,24 @@ static int probe_crun(struct cube_local *b, struct cube_err *err)
 	if (strtoul(at, NULL, 10) < 1)
 		return cube_fail(err, -EOPNOTSUPP, "%.40s is too old: 1.0 or later is needed", b->version);
 	return 0;
+}
+
+/* crun copies itself into a sealed file and executes that, each time, so that nobody inside can change it.
+ * Given such a copy at once it has nothing to do: a seventh of the time of a launch. Not for an ordinary
+ * user: there are systems where the right to make user namespaces hangs at the path of the program. */
+static void probe_copy_crun(struct cube_local *b)
+{
+	cube_auto_fd from = open(b->crun, O_RDONLY | O_CLOEXEC);
+	cube_auto_fd to = memfd_create("crun", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	char magic[4] = "";
+
+	(void)snprintf(b->crun_exec, sizeof(b->crun_exec), "%s", b->crun);
+	if (!b->host->trusted || from < 0 || to < 0 || pread(from, magic, 4, 0) != 4 ||
+	    memcmp(magic, "\177ELF", 4) != 0 || cube_local_agent_copy(from, to) < 0 ||
+	    fcntl(to, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return;
+	b->crun_copy = cube_steal_fd(&to);
+	(void)snprintf(b->crun_exec, sizeof(b->crun_exec), "/proc/self/fd/%d", b->crun_copy);
 }
 
 static int probe_stage(struct cube_local *b, struct cube_err *err)
@@ -92,6 +113,8 @@ static int probe_all(struct cube_local *b, struct cube_err *err)
 		rc = cube_fail(err, -ENOENT, "%s", b->host->agent_why);
 	if (rc == 0)
 		rc = probe_stage(b, err);
+	if (rc == 0)
+		probe_copy_crun(b);
 	if (rc == 0)
 		rc = probe_overlay(b, err);
 	return rc;

@@ -22,7 +22,6 @@
 #define RECORD_VERSION 1
 
 static const char *const record_stages[] = {
-	[CUBE_STAGE_MAKING] = "making",
 	[CUBE_STAGE_STOPPED] = "stopped",
 	[CUBE_STAGE_STARTING] = "starting",
 	[CUBE_STAGE_RUNNING] = "running",

@@ -20,9 +20,9 @@ struct cube_local_proc {
 };
 
 enum cube_local_stage {
-	CUBE_STAGE_MAKING, /* half made: no sandbox yet */
 	CUBE_STAGE_STOPPED,
-	CUBE_STAGE_STARTING, /* a process may run that is not written down: its number is in the file `pid` */
+	CUBE_STAGE_STARTING, /* half made, or half started: processes may run that are not written down
+				(leftover.h) */
 	CUBE_STAGE_RUNNING,
 };
 

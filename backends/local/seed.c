@@ -4,41 +4,39 @@
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
+#include "backends/local/mask.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SEED_TEXT 1024
+#define SEED_ETC  CUBE_LOCAL_ROOT_DIR "/etc"
 
-static int seed_dir(int root, const char *name, const struct cube_local_ids *ids)
+/* A directory that will be merged with the one below shows the upper one's owner and mode. */
+static int seed_dir(int upper, int lower, const char *path, const struct cube_local_ids *ids)
 {
-	struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
-	long fd = syscall(SYS_openat2, root, name, &how, sizeof(how));
+	struct stat st = {.st_mode = S_IFDIR | 0755, .st_uid = ids->uid, .st_gid = ids->gid};
 
-	if (fd < 0 && errno == ENOENT) {
-		if (mkdirat(root, name, 0755) < 0 || fchownat(root, name, ids->uid, ids->gid, 0) < 0)
-			return -errno;
-		fd = syscall(SYS_openat2, root, name, &how, sizeof(how));
-	}
-	return fd < 0 ? -errno : (int)fd;
+	if (fstatat(lower, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		return -ENOTDIR;
+	if (mkdirat(upper, path, 0700) < 0 ||
+	    fchownat(upper, path, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    fchmodat(upper, path, st.st_mode & 07777, 0) < 0)
+		return -errno;
+	return 0;
 }
 
-/* In place of what the template has there, a link into /run for instance. */
 static int seed_file(int etc, const char *name, const char *text, const struct cube_local_ids *ids)
 {
-	cube_auto_fd fd = -1;
+	cube_auto_fd fd = openat(etc, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	int rc;
 
-	if (unlinkat(etc, name, 0) < 0 && errno != ENOENT)
-		return -errno;
-	fd = openat(etc, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
 	rc = cube_file_write_all(fd, text, strlen(text));
@@ -47,7 +45,7 @@ static int seed_file(int etc, const char *name, const char *text, const struct c
 	return rc;
 }
 
-int cube_local_seed(int root, const struct cube_local_seed *s, struct cube_err *err)
+static int seed_files(int etc, const struct cube_local_seed *s)
 {
 	char hosts[SEED_TEXT], hostname[SEED_TEXT], machine[SEED_TEXT];
 	const struct {
@@ -58,8 +56,7 @@ int cube_local_seed(int root, const struct cube_local_seed *s, struct cube_err *
 		{"machine-id", machine},
 		{"resolv.conf", s->resolv},
 	};
-	cube_auto_fd etc = seed_dir(root, "etc", s->ids);
-	int rc = etc < 0 ? etc : 0;
+	int rc = 0;
 
 	(void)snprintf(hosts, sizeof(hosts),
 		       "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n::1\tlocalhost ip6-localhost ip6-loopback\n",
@@ -68,6 +65,22 @@ int cube_local_seed(int root, const struct cube_local_seed *s, struct cube_err *
 	(void)snprintf(machine, sizeof(machine), "%.16s%.16s\n", s->id, s->id);
 	for (size_t i = 0; rc == 0 && i < CUBE_COUNT(files); i++)
 		rc = seed_file(etc, files[i].name, files[i].text, s->ids);
+	return rc;
+}
+
+int cube_local_seed(int upper, int lower, const struct cube_local_seed *s, struct cube_err *err)
+{
+	cube_auto_fd etc = -1;
+	int rc = seed_dir(upper, lower, CUBE_LOCAL_ROOT_DIR, s->ids);
+
+	if (rc == 0)
+		rc = seed_dir(upper, lower, SEED_ETC, s->ids);
+	if (rc == -ENOTDIR)
+		return 0;
+	if (rc == 0) {
+		etc = openat(upper, SEED_ETC, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		rc = etc < 0 ? -errno : seed_files(etc, s);
+	}
 	return rc < 0 ? cube_fail(err, rc, "cannot write /etc of sandbox %s: %s", s->id, cube_errno_text(rc))
 		      : 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few files that are a sandbox's own from the start: its name, its resolver, its machine id. */
+/* The few files that are a sandbox's own from the start: its name, its resolver, its machine id.
+ *
+ * They are put into the upper layer before it is mounted: through the mount each would cost a whiteout, a
+ * copy and two renames. */
 #ifndef CUBEFS_BACKENDS_LOCAL_SEED_H
 #define CUBEFS_BACKENDS_LOCAL_SEED_H
 
@@ -12,7 +15,8 @@ struct cube_local_seed {
 	const struct cube_local_ids *ids;
 };
 
-/* Writes them in the mounted root @root, without following any link of it. */
-int cube_local_seed(int root, const struct cube_local_seed *s, struct cube_err *err);
+/* Writes them into the fresh upper layer @upper, which will lie over @lower. Where /etc of the template is a
+ * link or no directory nothing is written: it would be hidden by ours. */
+int cube_local_seed(int upper, int lower, const struct cube_local_seed *s, struct cube_err *err);
 
 #endif
