@@ -44,12 +44,12 @@ const char *cube_end_name(enum cube_end how);
 
 struct cube_end_record {
 	enum cube_end how;
-	int code;          /* 0 to 255; -1 when lost */
-	int signal;        /* 0: none */
-	uint64_t total;    /* bytes of output in all, dropped ones included */
-	uint64_t err_total;/* of these on stderr (0 when merged) */
-	uint64_t wall_ns;  /* when it ended, by the far side's clock */
-	uint64_t lost;     /* bytes that are in no total: the disk of the spool was full when they came */
+	int code;           /* 0 to 255; -1 when lost */
+	int signal;         /* 0: none */
+	uint64_t total;     /* bytes of output in all, dropped ones included */
+	uint64_t err_total; /* of these on stderr (0 when merged) */
+	uint64_t wall_ns;   /* when it ended, by the far side's clock */
+	uint64_t lost;      /* bytes that are in no total: the disk of the spool was full when they came */
 };
 
 enum cube_stdin {
@@ -59,24 +59,24 @@ enum cube_stdin {
 
 struct cube_link_start {
 	uint64_t job;
-	uint64_t session;   /* 0: a fresh process; else it becomes the session's next command (the session is
+	uint64_t session; /* 0: a fresh process; else it becomes the session's next command (the session is
 	                       opened if the far side does not know it; busy: refused, -EBUSY) */
-	bool argv;          /* text is NUL-separated words, run without a shell; else text for the shell */
+	bool argv;        /* text is NUL-separated words, run without a shell; else text for the shell */
 	const char *text;
 	size_t text_len;
-	const char *env;    /* NUL-separated NAME=VALUE. Fresh process and new session: its whole environment
+	const char *env; /* NUL-separated NAME=VALUE. Fresh process and new session: its whole environment
 	                       (the far side adds nothing but PWD). Live session: what to change first; NAME alone unsets */
 	size_t env_len;
-	const char *cwd;    /* absolute. NULL: fresh: /workspace; session: where it is */
-	const char *user;   /* "", NAME, UID or UID:GID; session: only when it is opened */
+	const char *cwd;  /* absolute. NULL: fresh: /workspace; session: where it is */
+	const char *user; /* "", NAME, UID or UID:GID; session: only when it is opened */
 	enum cube_stdin in;
-	bool tty;           /* a terminal of rows x cols is 0, 1 and 2 (implies merge) */
+	bool tty; /* a terminal of rows x cols is 0, 1 and 2 (implies merge) */
 	uint16_t rows, cols;
 	bool merge;         /* one pipe for 1 and 2; a session's command always has one */
 	uint32_t timeout_s; /* 0: none. Time for which the sandbox was paused does not count */
 	int out_fd;         /* the spool file and its index (-1 when merged), empty; borrowed for the call */
 	int order_fd;
-	uint64_t limit;     /* how much of the spool is kept (spool.h) */
+	uint64_t limit; /* how much of the spool is kept (spool.h) */
 };
 
 struct cube_link_session {
@@ -84,7 +84,7 @@ struct cube_link_session {
 	const char *cwd;     /* after its last command */
 	const char *exports; /* what `export -p` printed, quoted by the shell; NULL: unchanged */
 	size_t exports_len;
-	bool fresh;          /* the shell ended and a new one will start with the next command */
+	bool fresh; /* the shell ended and a new one will start with the next command */
 };
 
 /* Called on the loop's thread. Pointers are valid for the call only. All are required. */

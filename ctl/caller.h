@@ -9,11 +9,11 @@
 #include "backends/base/err.h"
 
 struct cube_caller {
-	pid_t pid;          /* thread or process as our pid namespace sees it; 0: not visible */
+	pid_t pid; /* thread or process as our pid namespace sees it; 0: not visible */
 	uid_t uid;
 	gid_t gid;
-	bool local;         /* a process of this machine (FUSE, unix socket peer): may name host paths */
-	bool owner;         /* the user who mounted: has the daemon's own rights on this machine */
+	bool local; /* a process of this machine (FUSE, unix socket peer): may name host paths */
+	bool owner; /* the user who mounted: has the daemon's own rights on this machine */
 };
 
 /* "bash[123]", or "pid 123", "remote". Returns @out. */
@@ -23,6 +23,7 @@ const char *cube_caller_text(const struct cube_caller *c, char out[64]);
  * with the daemon's: -EACCES, also where the daemon cannot take on the caller's rights, and for /proc, whose
  * files would be the daemon's own; -EPERM for a remote one; -EINVAL for a relative path. Blocks: not under the
  * lock. Changes the calling thread's file system ids meanwhile. */
-int cube_caller_open(const struct cube_caller *c, const char *path, int flags, int *ret_fd, struct cube_err *err);
+int cube_caller_open(const struct cube_caller *c, const char *path, int flags, int *ret_fd,
+		     struct cube_err *err);
 
 #endif

@@ -32,18 +32,18 @@ struct cube_transcript;
 struct cube_cube {
 	unsigned refs;
 	struct cube_domain *domain;
-	struct cube_list link;       /* domain.cubes */
+	struct cube_list link; /* domain.cubes */
 	uint64_t seq;
-	char uid[17];                /* 16 hex digits, ours */
+	char uid[17]; /* 16 hex digits, ours */
 	char *name;
 	struct cube_service *service;
-	char *id;                    /* at the backend; NULL until created */
+	char *id; /* at the backend; NULL until created */
 	enum cube_phase phase;
-	char reason[64];             /* why it does not run */
-	bool terminal;               /* cannot run again */
-	const char *doing;           /* the operation under way ("create", "stop", ...), NULL: none */
-	struct cube_err failure;     /* of the creation, in phase error */
-	struct cube_waitq changed;   /* phase or doing changed */
+	char reason[64];           /* why it does not run */
+	bool terminal;             /* cannot run again */
+	const char *doing;         /* the operation under way ("create", "stop", ...), NULL: none */
+	struct cube_err failure;   /* of the creation, in phase error */
+	struct cube_waitq changed; /* phase or doing changed */
 	uint64_t created_wall, started_wall, idle_since_wall;
 	uint32_t generation;
 	/* what it was made with (create keys), owned strings */
@@ -52,25 +52,26 @@ struct cube_cube {
 	enum cube_net net;
 	bool privileged;
 	uint32_t command_timeout_s;
-	bool resume;                 /* using it resumes it when paused (default) */
-	struct cube_buf env;         /* NUL-separated NAME=VALUE of jobs and new sessions */
-	uint64_t env_version;        /* one more at each write */
-	struct cube_map *labels;     /* name -> char * */
+	bool resume;             /* using it resumes it when paused (default) */
+	struct cube_buf env;     /* NUL-separated NAME=VALUE of jobs and new sessions */
+	uint64_t env_version;    /* one more at each write */
+	struct cube_map *labels; /* name -> char * */
 	/* running */
-	struct cube_link *agent;     /* NULL while not connected */
+	struct cube_link *agent; /* NULL while not connected */
 	struct cube_usage usage;
 	uint64_t usage_wall;
 	/* commands */
-	struct cube_list sessions;   /* struct cube_session, by seq; "main" always */
-	struct cube_list jobs;       /* struct cube_job, by seq */
+	struct cube_list sessions; /* struct cube_session, by seq; "main" always */
+	struct cube_list jobs;     /* struct cube_job, by seq */
 	struct cube_map *jobs_by_name;
-	uint64_t next_job;           /* number */
-	struct cube_job *last_job;   /* jobs/last; NULL: none */
+	uint64_t next_job;         /* number */
+	struct cube_job *last_job; /* jobs/last; NULL: none */
 	struct cube_waitq job_added;
 	struct cube_errlog *errors;
 	struct cube_transcript *log;
-	int dir_fd;                  /* STATE/cubes/UID */
-	struct cube_buf done;        /* lines "done VERB ok", "done VERB ERRNO sentence": the last ends of ` &` verbs */
+	int dir_fd; /* STATE/cubes/UID */
+	struct cube_buf
+		done; /* lines "done VERB ok", "done VERB ERRNO sentence": the last ends of ` &` verbs */
 	/* for fs/tree: its node of this cube and the attached files; opaque here */
 	void *tree_data;
 };
@@ -87,7 +88,8 @@ struct cube_create_key {
  * a limit or mode this backend cannot keep, -ENOENT no such backend or template: all before anything exists.
  * The creation's failure leaves it in phase error with c->failure. The intention is on disk on return. */
 int cube_cube_create(struct cube_domain *d, const struct cube_caller *by, const char *name,
-		     const struct cube_create_key *keys, size_t n_keys, struct cube_cube **ret, struct cube_err *err);
+		     const struct cube_create_key *keys, size_t n_keys, struct cube_cube **ret,
+		     struct cube_err *err);
 /* A fresh name ("sandbox-1" ...) for the root's clone. */
 void cube_cube_fresh_name(struct cube_domain *d, char out[CUBE_NAME_MAX + 1]);
 /* Is it a name for a sandbox? -EINVAL with the reason. */
@@ -107,7 +109,10 @@ int cube_cube_files_usable(struct cube_cube *c, struct cube_err *err);
 /* Its files on this machine: takes no time under the lock; *ret_work-style: runs cube_backend_root on the pool and
  * calls @done on the pool thread, no lock held (code 0: *root is the receiver's). @ctx must live until then. -ENOMEM:
  * @done will not be called. */
-int cube_cube_root_async(struct cube_cube *c, void (*done)(void *ctx, int code, struct cube_root *root, const struct cube_err *err), void *ctx);
+int cube_cube_root_async(struct cube_cube *c,
+			 void (*done)(void *ctx, int code, struct cube_root *root,
+				      const struct cube_err *err),
+			 void *ctx);
 
 /* An operation on its life; all answer through @done (under the lock, exactly once, maybe before return). */
 enum cube_life { CUBE_LIFE_START, CUBE_LIFE_STOP, CUBE_LIFE_RESTART, CUBE_LIFE_PAUSE, CUBE_LIFE_RESUME };
@@ -115,12 +120,13 @@ struct cube_life_call {
 	enum cube_life what;
 	uint32_t grace_s; /* stop, restart */
 	void (*done)(struct cube_life_call *call, int code, const struct cube_err *err);
-	bool cancelled;   /* set by who no longer waits: the operation goes on, done is not called. The memory must
+	bool cancelled; /* set by who no longer waits: the operation goes on, done is not called. The memory must
 			     stay until then, unless it is taken back with cube_cube_life_leave */
 };
 /* 0: done comes, or came. -EBUSY another operation is under way; -EHOSTDOWN, -EINVAL not in this state; -EOPNOTSUPP. */
 int cube_cube_life(struct cube_cube *c, struct cube_life_call *call, struct cube_err *err);
-void cube_cube_life_leave(struct cube_cube *c, struct cube_life_call *call); /* nobody waits any more: forget @call */
+void cube_cube_life_leave(struct cube_cube *c,
+			  struct cube_life_call *call); /* nobody waits any more: forget @call */
 
 /* The new environment, already checked (NUL-separated NAME=VALUE). Written to disk before it returns. */
 int cube_cube_set_env(struct cube_cube *c, const char *env, size_t len, struct cube_err *err);

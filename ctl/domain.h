@@ -33,15 +33,15 @@ struct cube_deferred {
 
 /* One configured backend. */
 struct cube_service {
-	struct cube_list link;         /* in domain.services, order of the configuration; the default first */
+	struct cube_list link; /* in domain.services, order of the configuration; the default first */
 	struct cube_backend *backend;
-	struct cube_status status;     /* latest answer */
-	uint64_t status_wall;          /* when; 0: never asked */
-	struct cube_info *there;       /* what the backend said it has, at the same time; owned */
+	struct cube_status status; /* latest answer */
+	uint64_t status_wall;      /* when; 0: never asked */
+	struct cube_info *there;   /* what the backend said it has, at the same time; owned */
 	size_t n_there;
 	struct cube_domain *domain;
-	struct cube_list templates;    /* struct cube_template_entry (ctl/template.h) */
-	uint64_t seq;                  /* stable cursor for listings */
+	struct cube_list templates; /* struct cube_template_entry (ctl/template.h) */
+	uint64_t seq;               /* stable cursor for listings */
 };
 
 /* News for whoever shows the tree (fs/): names that came and went, so that caches can be dropped. Called
@@ -49,8 +49,10 @@ struct cube_service {
 struct cube_domain_watcher {
 	void *ctx;
 	void (*cube_added)(void *ctx, struct cube_cube *c);
-	void (*cube_removed)(void *ctx, struct cube_cube *c, const char *name); /* also under its old name at a rename */
-	void (*entry_changed)(void *ctx, struct cube_cube *c, const char *dir, const char *name); /* "jobs", "build" */
+	void (*cube_removed)(void *ctx, struct cube_cube *c,
+			     const char *name); /* also under its old name at a rename */
+	void (*entry_changed)(void *ctx, struct cube_cube *c, const char *dir,
+			      const char *name); /* "jobs", "build" */
 };
 
 struct cube_domain {
@@ -58,7 +60,7 @@ struct cube_domain {
 	struct cube_loop *loop;
 	struct cube_pool *pool;
 	const struct cube_conf *conf;
-	char *state_dir;           /* absolute */
+	char *state_dir; /* absolute */
 	int state_fd;
 	struct cube_list services;
 	struct cube_service *default_service;
@@ -71,18 +73,18 @@ struct cube_domain {
 	struct cube_deferred *deferred, **deferred_tail;
 	uint64_t next_seq;
 	uint64_t started_wall;
-	uid_t uid;                 /* who mounted */
+	uid_t uid; /* who mounted */
 	gid_t gid;
-	bool closing;              /* shutting down: nothing new is accepted (-EHOSTDOWN) */
+	bool closing; /* shutting down: nothing new is accepted (-EHOSTDOWN) */
 	/* settings changed by the root verb `set`, or given in the configuration's [daemon] */
-	uint64_t output_limit;     /* 256 MiB */
-	uint64_t spool_limit;      /* 1 GiB */
-	uint32_t jobs_kept;        /* 128 */
-	uint32_t exit_patience_s;  /* 30 */
+	uint64_t output_limit;    /* 256 MiB */
+	uint64_t spool_limit;     /* 1 GiB */
+	uint32_t jobs_kept;       /* 128 */
+	uint32_t exit_patience_s; /* 30 */
 };
 
 struct cube_domain_options {
-	const char *state_dir;     /* exists, 0700, locked by the caller (one daemon a state directory) */
+	const char *state_dir; /* exists, 0700, locked by the caller (one daemon a state directory) */
 	const struct cube_conf *conf;
 	struct cube_loop *loop;
 	uid_t uid;

@@ -13,7 +13,8 @@ struct cube_errlog;
 struct cube_errlog *cube_errlog_new(void);
 void cube_errlog_free(struct cube_errlog *e);
 /* @operation: "write ctl: stop now", "open exec"; @by may be NULL (the daemon itself). */
-void cube_errlog_add(struct cube_errlog *e, const struct cube_caller *by, const char *operation, const struct cube_err *err);
+void cube_errlog_add(struct cube_errlog *e, const struct cube_caller *by, const char *operation,
+		     const struct cube_err *err);
 int cube_errlog_text(const struct cube_errlog *e, struct cube_buf *out);
 
 #endif

@@ -25,11 +25,11 @@ enum cube_job_stdin { CUBE_JOB_STDIN_PLAIN, CUBE_JOB_STDIN_PIPE, CUBE_JOB_STDIN_
 struct cube_job {
 	unsigned refs;
 	struct cube_cube *cube;
-	struct cube_list link;        /* cube.jobs */
-	struct cube_list in_session;  /* session.queue while waiting or running there */
+	struct cube_list link;       /* cube.jobs */
+	struct cube_list in_session; /* session.queue while waiting or running there */
 	uint64_t seq;
-	uint64_t number;              /* what the link knows it by; unique in the cube */
-	char *name;                   /* "7" or what mkdir said */
+	uint64_t number; /* what the link knows it by; unique in the cube */
+	char *name;      /* "7" or what mkdir said */
 	bool named, forgotten;
 	struct cube_session *session; /* NULL: a fresh process */
 	bool of_exec;                 /* made by a session's exec: shown by exec and exit there */
@@ -37,18 +37,18 @@ struct cube_job {
 	bool argv, merge, tty;
 	uint16_t rows, cols;
 	enum cube_job_stdin in_mode;
-	char *cwd, *user;             /* NULL: defaults */
-	struct cube_buf env;          /* own, NUL-separated; used if has_env */
+	char *cwd, *user;    /* NULL: defaults */
+	struct cube_buf env; /* own, NUL-separated; used if has_env */
 	bool has_env;
-	uint32_t timeout_s;           /* 0: the cube's command_timeout */
+	uint32_t timeout_s; /* 0: the cube's command_timeout */
 	int pid;
 	uint64_t created_wall, started_wall, finished_wall;
 	struct cube_end_record end;
-	struct cube_err why;          /* why it could not be started */
-	uint64_t total, err_total;    /* output so far */
-	struct cube_waitq changed;    /* output grew, state changed, input space */
-	struct cube_output *output;   /* open while it runs; readers ask cube_job_view */
-	unsigned stdin_writers;       /* opens of `stdin` for writing */
+	struct cube_err why;        /* why it could not be started */
+	uint64_t total, err_total;  /* output so far */
+	struct cube_waitq changed;  /* output grew, state changed, input space */
+	struct cube_output *output; /* open while it runs; readers ask cube_job_view */
+	unsigned stdin_writers;     /* opens of `stdin` for writing */
 	void *tree_data;
 };
 

@@ -47,8 +47,8 @@ static int run_env(struct cube_job *j, struct cube_buf *out)
 
 	if (j->session != NULL)
 		return cube_session_start_env(j->session, out);
-	env = j->has_env ? cube_create_env_text(cube_buf_str(&j->env), j->env.len) :
-			   cube_env_text_ref(cube_own(j->cube)->env_text);
+	env = j->has_env ? cube_create_env_text(cube_buf_str(&j->env), j->env.len)
+			 : cube_env_text_ref(cube_own(j->cube)->env_text);
 	if (env == NULL)
 		return -ENOMEM;
 	r = cube_buf_add(out, env->data, env->len);

@@ -356,7 +356,8 @@ static int session_env_now(struct cube_session *s, struct cube_buf *out)
 {
 	struct cube_buf base = CUBE_BUF(SESSION_EXPORTS_MAX);
 	int r = s->exports.len > 0 ? cube_exports_parse(s->exports.data, s->exports.len, &base)
-				   : cube_buf_add(&base, cube_own(s->cube)->env_text->data, cube_own(s->cube)->env_text->len);
+				   : cube_buf_add(&base, cube_own(s->cube)->env_text->data,
+						  cube_own(s->cube)->env_text->len);
 
 	if (r == 0)
 		r = cube_env_apply(cube_buf_str(&base), base.len, cube_buf_str(&s->env_set), s->env_set.len,
@@ -485,13 +486,12 @@ int cube_session_start_env(struct cube_session *s, struct cube_buf *out)
 	int r = 0;
 
 	if (!s->open)
-		return cube_env_apply(env->data, env->len, cube_buf_str(&s->env_set), s->env_set.len,
-				      out);
+		return cube_env_apply(env->data, env->len, cube_buf_str(&s->env_set), s->env_set.len, out);
 	if (s->env_seen == s->cube->env_version && s->env_set.len == 0)
 		return 0;
 	if (s->env_seen != s->cube->env_version)
-		r = cube_env_diff(base != NULL ? base->data : "", base != NULL ? base->len : 0,
-				  env->data, env->len, &changes);
+		r = cube_env_diff(base != NULL ? base->data : "", base != NULL ? base->len : 0, env->data,
+				  env->len, &changes);
 	if (r == 0)
 		r = cube_env_merge(&changes, &s->env_set, out);
 	cube_buf_done(&changes);

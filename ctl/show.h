@@ -8,19 +8,20 @@
 #include "ctl/session.h"
 #include "ctl/template.h"
 
-int cube_show_readme(struct cube_domain *d, struct cube_buf *out);      /* the manual in the mount, at most 80 lines */
+int cube_show_readme(struct cube_domain *d,
+		     struct cube_buf *out); /* the manual in the mount, at most 80 lines */
 int cube_show_root_ctl(struct cube_domain *d, struct cube_buf *out);
 int cube_show_list(struct cube_domain *d, struct cube_buf *out);
 int cube_show_clone(struct cube_domain *d, struct cube_buf *out);
 int cube_show_ctl(struct cube_cube *c, struct cube_buf *out);
 int cube_show_status(struct cube_cube *c, struct cube_buf *out);
-int cube_show_info(struct cube_cube *c, struct cube_buf *out);          /* info.json */
+int cube_show_info(struct cube_cube *c, struct cube_buf *out); /* info.json */
 int cube_show_env(struct cube_cube *c, struct cube_buf *out);
 int cube_show_session_ctl(struct cube_session *s, struct cube_buf *out);
 int cube_show_session_status(struct cube_session *s, struct cube_buf *out);
 int cube_show_job_ctl(struct cube_job *j, struct cube_buf *out);
 int cube_show_job_status(struct cube_job *j, struct cube_buf *out);
-int cube_show_job_exit(struct cube_job *j, struct cube_buf *out);       /* NULL job: "-" */
+int cube_show_job_exit(struct cube_job *j, struct cube_buf *out); /* NULL job: "-" */
 int cube_show_backend_status(struct cube_service *s, struct cube_buf *out);
 int cube_show_backend_sandboxes(struct cube_service *s, struct cube_buf *out);
 int cube_show_backend_ctl(struct cube_service *s, struct cube_buf *out);

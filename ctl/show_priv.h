@@ -17,7 +17,8 @@ void cube_show_milli(struct cube_buf *out, const char *key, uint64_t milli);
 /* "exec files pause": names of the bits. */
 void cube_show_caps(struct cube_buf *out, uint32_t caps);
 /* A copy of the labels in the order of their names; calls @each for every one. */
-void cube_show_labels(struct cube_cube *c, void (*each)(void *ctx, const char *name, const char *value), void *ctx);
+void cube_show_labels(struct cube_cube *c, void (*each)(void *ctx, const char *name, const char *value),
+		      void *ctx);
 /* "creating", or the phase with its reason in its own word. */
 const char *cube_show_job_state(const struct cube_job *j);
 /* An empty line, then the usage of the verbs that work now. */

@@ -21,7 +21,8 @@ void cube_transcript_close(struct cube_transcript *t);
 
 /* Adds @len bytes of text from @source ("life", "7 out"): one line for each line, bytes that are not printable
  * UTF-8 as \xHH. A last line without newline is kept back until it is completed, or @final. */
-void cube_transcript_add(struct cube_transcript *t, const char *source, const char *text, size_t len, bool final);
+void cube_transcript_add(struct cube_transcript *t, const char *source, const char *text, size_t len,
+			 bool final);
 
 /* Positions as in event.h. */
 uint64_t cube_transcript_first(const struct cube_transcript *t);

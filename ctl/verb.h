@@ -10,7 +10,14 @@
 #include "ctl/caller.h"
 #include "ctl/session.h"
 
-enum cube_scope { CUBE_SCOPE_ROOT, CUBE_SCOPE_BACKEND, CUBE_SCOPE_TEMPLATE, CUBE_SCOPE_CUBE, CUBE_SCOPE_SESSION, CUBE_SCOPE_JOB };
+enum cube_scope {
+	CUBE_SCOPE_ROOT,
+	CUBE_SCOPE_BACKEND,
+	CUBE_SCOPE_TEMPLATE,
+	CUBE_SCOPE_CUBE,
+	CUBE_SCOPE_SESSION,
+	CUBE_SCOPE_JOB
+};
 #define CUBE_SCOPE_COUNT 6
 
 struct cube_verb_call;
@@ -37,12 +44,13 @@ struct cube_verb_call {
 	enum cube_scope scope;
 	void *object; /* by scope: NULL, service, template entry, cube, session, job; referenced by the caller until done */
 	struct cube_caller by;
-	void (*done)(struct cube_verb_call *call, int code); /* code 0 or negative; err and answer are filled */
+	void (*done)(struct cube_verb_call *call,
+		     int code); /* code 0 or negative; err and answer are filled */
 	/* filled */
 	struct cube_err err;
-	char answer[160];    /* "key=value ..." behind ok; may be empty */
+	char answer[160]; /* "key=value ..." behind ok; may be empty */
 	/* the verb's own while it runs */
-	char **words;        /* words[0] is the verb; NULL ended */
+	char **words; /* words[0] is the verb; NULL ended */
 	unsigned n_words;
 	const struct cube_verb *verb;
 	struct cube_waiter waiter;

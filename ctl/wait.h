@@ -14,7 +14,7 @@ struct cube_waitq {
 };
 
 struct cube_waiter {
-	struct cube_list link;              /* alone in its own list when it waits for nothing */
+	struct cube_list link;               /* alone in its own list when it waits for nothing */
 	void (*wake)(struct cube_waiter *w); /* under the domain lock; w is out of the queue */
 };
 

@@ -2,8 +2,10 @@
 /* The processes of a daemon.
  *
  *   keeper      stays in this machine's own namespaces; mounts, and unmounts when the others have ended,
- * however that was. Its number is the daemon's supervisor  enters the namespaces that the configured kinds of
- * backend need, holds what must outlive a worker, watches it worker      serves (daemon.h)
+ *               however that was. Its number is the daemon's
+ *   supervisor  enters the namespaces that the configured kinds of backend need, holds what must outlive
+ *               a worker, watches it
+ *   worker      serves (daemon.h)
  *
  * Each ends when the one above it does. */
 #ifndef CUBEFS_FS_SUPERVISE_H

@@ -10,7 +10,7 @@
 
 static uint64_t floor_one(char *program)
 {
-	char *const words[] = { program, NULL };
+	char *const words[] = {program, NULL};
 	uint64_t start = sample_now();
 	pid_t pid = vfork();
 
