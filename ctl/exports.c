@@ -112,9 +112,7 @@ static bool exports_value(struct reader *r, struct cube_buf *out)
 			ok = exports_single(r, out);
 		else if (exports_skip(r, "\""))
 			ok = exports_double(r, out);
-		else if (exports_skip(r, "\\") && r->at < r->end)
-			cube_buf_addc(out, *r->at++);
-		else if (r->at < r->end)
+		else if (!exports_skip(r, "\\") || r->at < r->end) /* what is behind it stands for itself */
 			cube_buf_addc(out, *r->at++);
 		if (!ok)
 			return false;

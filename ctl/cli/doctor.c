@@ -133,7 +133,7 @@ static void doctor_backend(struct doctor *d, const char *name, const struct cube
 		r = ops->prepare(dir, conf, &err);
 	if (r == 0)
 		r = cube_backend_open(ops, &env, &b, &err);
-	if (r < 0) {
+	if (r < 0 || b == NULL) {
 		doctor_say(d, false, err.text, "see cubefs-local(7), or the page of its kind");
 	} else {
 		if (ops->doctor != NULL)
