@@ -269,6 +269,7 @@ void cube_op_inspected(struct cube_op *op);
 void cube_op_paused(struct cube_op *op);
 void cube_op_restart_failed(struct cube_op *op);
 void cube_op_resume_failed(struct cube_op *op);
+void cube_op_resuming(struct cube_cube *c);
 void cube_op_resumed(struct cube_op *op);
 void cube_op_runs(struct cube_op *op);
 void cube_op_started(struct cube_op *op);

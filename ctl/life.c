@@ -211,6 +211,8 @@ static int op_launch(struct cube_op *op, struct cube_err *err)
 	/* An attempt to reach the agent may hold the backend's queue for long. */
 	if (op->kind == CUBE_OP_DESTROY || !cube_conn_ready(c))
 		cube_conn_drop(c);
+	if (op->kind == CUBE_OP_RESUME)
+		cube_op_resuming(c);
 	if (!op_defs[op->kind].quiet) {
 		c->doing = cube_op_name(op->kind);
 		if (op->kind != CUBE_OP_DESTROY && op->kind != CUBE_OP_CREATE &&

@@ -78,14 +78,25 @@ void cube_op_paused(struct cube_op *op)
 	cube_cube_enter(op->cube, CUBE_PAUSED, "paused", "paused");
 }
 
+/* Told before it runs again: the agent reads this before it looks at its clocks. What passes from here to the end of
+ * the resume is told then. */
+void cube_op_resuming(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+	uint64_t now = cube_clock_mono();
+
+	if (c->agent == NULL || own->paused_mono == 0)
+		return;
+	cube_link_paused(c->agent, (now - own->paused_mono) / 1000000);
+	own->paused_mono = now;
+}
+
 void cube_op_resumed(struct cube_op *op)
 {
 	struct cube_cube *c = op->cube;
-	struct cube_own *own = cube_own(c);
 
-	if (c->agent != NULL && own->paused_mono != 0)
-		cube_link_paused(c->agent, (cube_clock_mono() - own->paused_mono) / 1000000);
-	own->paused_mono = 0;
+	cube_op_resuming(c);
+	cube_own(c)->paused_mono = 0;
 	c->doing = NULL;
 	cube_cube_enter(c, CUBE_RUNNING, NULL, "resumed");
 }
