@@ -4,7 +4,7 @@
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
-#include "backends/local/mnt.h"
+#include "backends/local/keep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -79,13 +79,13 @@ static int adopt_receive(int in, int fds[2])
 /* Both or none. */
 static int adopt_rehome(int fds[2], int dir)
 {
-	fds[0] = cube_local_mnt_rehome(fds[0], dir, "mount");
-	fds[1] = cube_local_mnt_rehome(fds[1], dir, "mount");
+	fds[0] = cube_local_keep_foreign(fds[0], dir);
+	fds[1] = cube_local_keep_foreign(fds[1], dir);
 	for (unsigned i = 0; i < 2; i++) {
 		if (fds[i] >= 0)
 			continue;
 		if (fds[1 - i] >= 0)
-			close(fds[1 - i]);
+			cube_local_keep_end(fds[1 - i]);
 		return fds[i];
 	}
 	return 0;

@@ -12,8 +12,8 @@
 /* Is the root of process @init the overlay of sandbox @id? (Its source in mountinfo is the id.) */
 bool cube_local_adopt_is(pid_t init, const char *id);
 
-/* Detached clones of / and /workspace of process @init, without what is mounted below them. @dir is the
- * sandbox's directory, in which a place to mount is made for the moment. -EIO where these are not the
+/* Clones of / and /workspace of process @init, without what is mounted below them, kept (keep.h). @dir is the
+ * sandbox's directory. -EIO where these are not the
  * overlays of @id. */
 int cube_local_adopt_mounts(pid_t init, const char *id, int dir, int *ret_root, int *ret_workspace,
 			    struct cube_err *err);

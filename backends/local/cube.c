@@ -8,6 +8,7 @@
 #include "backends/base/macros.h"
 #include "backends/local/adopt.h"
 #include "backends/local/dirs.h"
+#include "backends/local/keep.h"
 #include "backends/local/oom.h"
 #include "backends/local/overlay.h"
 
@@ -187,10 +188,8 @@ bool cube_local_cubes_use(struct cube_local *b, const char *template)
 
 void cube_local_cube_unmount(struct local_cube *c)
 {
-	if (c->root >= 0)
-		close(cube_steal_fd(&c->root));
-	if (c->workspace >= 0)
-		close(cube_steal_fd(&c->workspace));
+	cube_local_keep_end(cube_steal_fd(&c->root));
+	cube_local_keep_end(cube_steal_fd(&c->workspace));
 }
 
 static int cube_mount_root(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,

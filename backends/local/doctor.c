@@ -61,7 +61,7 @@ static void doctor_overlay(const struct doctor *d)
 
 static void doctor_host(const struct doctor *d)
 {
-	doctor_say(d, d->b->mask != NULL, "the template host can be used", d->b->host->slash_why);
+	doctor_say(d, d->b->mask != NULL, "the template host can be used", d->b->host_why);
 }
 
 /* Where there is another way than a control group, its lack is no complaint. */

@@ -116,8 +116,8 @@ static int hidden_walk_all(struct cube_buf *list)
 	return rc;
 }
 
-/* The walk may outlive the daemon for a moment: nothing else of it may, least of all the lock on the state directory
- * and the kernel's end of the mount. */
+/* The walk may outlive the daemon for a moment: nothing else of it may, least of all the lock on the state
+ * directory and the kernel's end of the mount. */
 static void hidden_keep_only(int a, int b)
 {
 	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);

@@ -8,6 +8,7 @@
 #include "backends/base/num.h"
 #include "backends/local/agentfile.h"
 #include "backends/local/hidden.h"
+#include "backends/local/keep.h"
 #include "backends/local/mnt.h"
 #include "backends/local/record.h"
 
@@ -108,6 +109,8 @@ static void host_take_agent(void)
 		close(cube_steal_fd(&to)); /* who writes to it keeps it from being read only, and from exec */
 	if (rc == 0)
 		rc = cube_local_mnt_set(dir, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, -1);
+	if (rc == 0)
+		rc = cube_local_keep(dir);
 	if (rc < 0)
 		(void)snprintf(host.agent_why, sizeof(host.agent_why), "cannot copy cube-init: %s",
 			       cube_errno_text(rc));
@@ -141,6 +144,8 @@ static void host_take_slash(void)
 	if (rc == 0)
 		rc = cube_local_mnt_set(slash, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID,
 					userns);
+	if (rc == 0)
+		rc = cube_local_keep(slash);
 	if (rc == 0)
 		host.slash = cube_steal_fd(&slash);
 	else if (err.code)
@@ -176,7 +181,7 @@ int cube_local_host_prepare(const char *state_dir, const struct cube_conf_sectio
 
 	if (host_ready)
 		return 0;
-	if (host_enter(state_dir, &why) < 0)
+	if (host_enter(state_dir, &why) < 0 || cube_local_keep_setup(state_dir, &why) < 0)
 		(void)snprintf(host.why, sizeof(host.why), "%.199s", why.text);
 	rc = host_choose_ids(conf, err);
 	if (rc < 0)
@@ -184,7 +189,6 @@ int cube_local_host_prepare(const char *state_dir, const struct cube_conf_sectio
 	if (!*host.why)
 		host_try_userns();
 	host.hybrid = host_is_hybrid();
-	host.clones = cube_local_mnt_clones_detached();
 	host_take_agent();
 	if (host.trusted && !*host.why)
 		host_take_slash();

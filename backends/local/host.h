@@ -23,7 +23,6 @@ struct cube_local_host {
 	int slash;           /* / with the ids' owners, detached; -1: cannot be had, or not needed */
 	char slash_why[200]; /* why the template `host` cannot be used; "" if it can */
 	bool hybrid;         /* cgroup v2 lies beside v1 hierarchies, which crun refuses */
-	bool clones;         /* detached mounts can be cloned */
 };
 
 /* File name of cube-init in `agent`. */

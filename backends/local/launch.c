@@ -110,7 +110,12 @@ static int launch_setup(void *ctx)
 		rc = setup_hide_unified(l);
 	if (rc == 0)
 		rc = setup_mounts(l);
-	return rc == 0 && l->enclose.nproc ? cube_local_enclose_enter(&l->enclose) : rc;
+	if (rc == 0 && l->enclose.nproc) {
+		rc = cube_local_enclose_enter(&l->enclose);
+		if (rc == 0)
+			rc = setup_die_together(l); /* who changes his user namespace is asked anew */
+	}
+	return rc;
 }
 
 /* ---- preparation ---- */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define LEFTOVER_ROUNDS 1000
+#define LEFTOVER_QUIET  3 /* looks without a find: one may miss a process that is just being executed */
 
 static bool leftover_is_crun(pid_t pid, const char *id)
 {
@@ -59,7 +60,9 @@ pid_t cube_local_leftover_find(const char *id)
 
 void cube_local_leftover_end(const char *id)
 {
-	for (unsigned round = 0; round < LEFTOVER_ROUNDS; round++) {
+	unsigned quiet = 0;
+
+	for (unsigned round = 0; round < LEFTOVER_ROUNDS && quiet < LEFTOVER_QUIET; round++) {
 		DIR *proc = opendir("/proc");
 		bool found = false;
 		pid_t pid;
@@ -70,8 +73,7 @@ void cube_local_leftover_end(const char *id)
 		}
 		if (proc)
 			closedir(proc);
-		if (!found)
-			return;
+		quiet = found ? 0 : quiet + 1;
 		(void)poll(NULL, 0, 1); /* a killed one is gone a little later */
 	}
 }

@@ -9,6 +9,7 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/base/num.h"
+#include "backends/local/keep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,6 +109,7 @@ static int local_make_mask(struct cube_local *b, struct cube_err *err)
 {
 	bool redirect = b->host->slash >= 0;
 
+	(void)snprintf(b->host_why, sizeof(b->host_why), "%s", b->host->slash_why);
 	if (b->host->trusted && !redirect)
 		return 0;
 	b->mask = cube_local_mask_new(&b->host->ids, redirect);
@@ -127,6 +129,7 @@ static int local_set_up(struct cube_local *b, const struct cube_backend_env *env
 	if (rc < 0)
 		return rc;
 	b->host = cube_local_host();
+	cube_local_keep_sweep((const int[]){b->host->agent, b->host->slash}, 2);
 	b->map = cube_map_new();
 	if (!b->map)
 		return cube_fail(err, -ENOMEM, "out of memory");

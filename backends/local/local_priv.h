@@ -43,6 +43,7 @@ struct cube_local {
 	const struct cube_local_store_ops *store;
 	struct cube_local_cgroups cgroups;
 	struct cube_local_mask *mask; /* NULL: the template `host` is not to be had */
+	char host_why[200];           /* and why */
 	struct cube_limits defaults;
 	unsigned overlay_flags;
 	char crun[PATH_MAX];      /* "": not installed */

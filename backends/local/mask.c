@@ -6,6 +6,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/macros.h"
 #include "backends/local/hidden.h"
+#include "backends/local/keep.h"
 #include "backends/local/mask_priv.h"
 
 #include <dirent.h>
@@ -25,6 +26,7 @@ struct cube_local_mask {
 	bool redirect;
 
 	pthread_mutex_t lock; /* of what follows; held while a layer is built */
+	int before;           /* the one that it replaced: somebody may be about to mount it */
 	int fd;               /* -1: none yet */
 	uint64_t print;       /* of the machine when it was built */
 	uint64_t looked;      /* when the machine was last looked at */
@@ -38,7 +40,7 @@ struct cube_local_mask *cube_local_mask_new(const struct cube_local_ids *ids, bo
 		return NULL;
 	m->ids = *ids;
 	m->redirect = redirect;
-	m->fd = -1;
+	m->fd = m->before = -1;
 	pthread_mutex_init(&m->lock, NULL);
 	return m;
 }
@@ -47,8 +49,8 @@ void cube_local_mask_free(struct cube_local_mask *m)
 {
 	if (!m)
 		return;
-	if (m->fd >= 0)
-		close(m->fd);
+	cube_local_keep_end(m->before);
+	cube_local_keep_end(m->fd);
 	pthread_mutex_destroy(&m->lock);
 	cube_free(m);
 }
@@ -126,8 +128,8 @@ static int mask_build_locked(struct cube_local_mask *m, uint64_t print, struct c
 	cube_buf_done(&hidden);
 	if (rc < 0)
 		return rc;
-	if (m->fd >= 0)
-		close(m->fd);
+	cube_local_keep_end(m->before);
+	m->before = m->fd;
 	m->fd = fd;
 	m->print = print;
 	return 0;

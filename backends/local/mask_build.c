@@ -5,6 +5,7 @@
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
+#include "backends/local/keep.h"
 #include "backends/local/mnt.h"
 #include "backends/local/tree.h"
 
@@ -333,6 +334,8 @@ int cube_local_mask_build(const struct cube_local_ids *ids, bool redirect, const
 		close(k.root);
 	if (rc == 0)
 		rc = cube_local_mnt_set(layer, MOUNT_ATTR_RDONLY, -1);
+	if (rc == 0)
+		rc = cube_local_keep(layer);
 	if (rc == 0)
 		*ret_fd = cube_steal_fd(&layer);
 	return rc;

@@ -9,8 +9,8 @@
 #include "backends/base/err.h"
 #include "backends/local/ids.h"
 
-/* A new layer on a tmpfs of its own, read only. @hidden: absolute paths, each with its NUL, that get
- * whiteouts. */
+/* A new layer on a tmpfs of its own, read only, kept (keep.h). @hidden: absolute paths, each with its NUL,
+ * that get whiteouts. */
 int cube_local_mask_build(const struct cube_local_ids *ids, bool redirect, const struct cube_buf *hidden,
 			  int *ret_fd, struct cube_err *err);
 

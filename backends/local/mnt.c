@@ -6,10 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 int cube_local_mnt_clone(int dirfd, const char *path)
@@ -72,33 +70,4 @@ int cube_local_mnt_set(int fd, uint64_t attrs, int userns)
 int cube_local_mnt_attach(int fd, const char *path)
 {
 	return move_mount(fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
-}
-
-int cube_local_mnt_rehome(int fd, int dirfd, const char *name)
-{
-	cube_auto_fd from = fd;
-	char path[320];
-	int rc;
-
-	if (mkdirat(dirfd, name, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	rc = move_mount(from, "", dirfd, name, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
-	if (rc == 0) {
-		rc = cube_local_mnt_clone(dirfd, name);
-		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dirfd, name);
-		(void)umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
-	}
-	(void)unlinkat(dirfd, name, AT_REMOVEDIR);
-	return rc;
-}
-
-bool cube_local_mnt_clones_detached(void)
-{
-	cube_auto_fd fd = cube_local_mnt_tmpfs("4k", NULL);
-	cube_auto_fd copy = -1;
-
-	if (fd < 0)
-		return false;
-	copy = cube_local_mnt_clone(fd, "");
-	return copy >= 0;
 }

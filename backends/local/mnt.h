@@ -7,7 +7,6 @@
 #ifndef CUBEFS_BACKENDS_LOCAL_MNT_H
 #define CUBEFS_BACKENDS_LOCAL_MNT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "backends/base/err.h"
@@ -28,13 +27,6 @@ int cube_local_mnt_set(int fd, uint64_t attrs, int userns);
 
 /* Attach a detached mount at @path of the caller's mount namespace, by a path of at most one link. */
 int cube_local_mnt_attach(int fd, const char *path);
-
-/* A detached mount that came from another mount namespace cannot be cloned here: gives back one of ours with
- * the same root and closes @fd. Uses the directory @name of @dirfd, made and removed, for the moment. */
-int cube_local_mnt_rehome(int fd, int dirfd, const char *name);
-
-/* Can a mount that is attached nowhere be cloned? (Linux 6.15.) */
-bool cube_local_mnt_clones_detached(void);
 
 /* What the kernel wrote into the log of a file system context, without its "e " and newline; "" if
  * nothing. */

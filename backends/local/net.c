@@ -7,6 +7,7 @@
 #include "backends/base/macros.h"
 #include "backends/base/spawn.h"
 #include "backends/local/find.h"
+#include "backends/local/keep.h"
 #include "backends/local/mnt.h"
 
 #include <errno.h>
@@ -72,7 +73,7 @@ static int net_make_tun(void)
 	    mknodat(dir, "tun", S_IFCHR | 0600, makedev(NET_TUN_MAJOR, NET_TUN_MINOR)) < 0 ||
 	    fchmodat(dir, "tun", 0666, 0) < 0)
 		return -1;
-	return cube_steal_fd(&dir);
+	return cube_local_keep(dir) < 0 ? -1 : cube_steal_fd(&dir);
 }
 
 void cube_local_net_open(struct cube_local_net *n, bool trusted)
@@ -98,8 +99,7 @@ void cube_local_net_open(struct cube_local_net *n, bool trusted)
 
 void cube_local_net_close(struct cube_local_net *n)
 {
-	if (n->tun >= 0)
-		close(cube_steal_fd(&n->tun));
+	cube_local_keep_end(cube_steal_fd(&n->tun));
 }
 
 /* ---- the helper ---- */

@@ -9,6 +9,7 @@
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
+#include "backends/local/keep.h"
 #include "backends/local/mnt.h"
 
 #include <errno.h>
@@ -99,11 +100,40 @@ static int overlay_enter(int *ret_back)
 	return 0;
 }
 
+/* Takes @whole over. */
+static int overlay_keep(const struct cube_local_overlay *o, int whole, const char *root, int *ret_fd,
+			struct cube_err *err)
+{
+	int part = -1, rc = whole < 0 ? -errno : cube_local_keep(whole);
+
+	if (rc < 0) {
+		if (whole >= 0)
+			close(whole);
+		return cube_fail(err, rc, "cannot mount the overlay of %s: %s", o->source,
+				 cube_errno_text(rc));
+	}
+	if (!*root) {
+		*ret_fd = whole;
+		return 0;
+	}
+	part = cube_local_mnt_clone(whole, root);
+	rc = part < 0 ? part : cube_local_keep(part);
+	cube_local_keep_end(whole);
+	if (rc < 0) {
+		if (part >= 0)
+			close(part);
+		return cube_fail(err, rc, "cannot clone the overlay of %s: %s", o->source,
+				 cube_errno_text(rc));
+	}
+	*ret_fd = part;
+	return 0;
+}
+
 int cube_local_overlay_mount(const struct cube_local_overlay *o, const char *root, int *ret_fd,
 			     struct cube_err *err)
 {
 	cube_auto_fd fs = fsopen("overlay", FSOPEN_CLOEXEC);
-	cube_auto_fd back = -1, whole = -1;
+	cube_auto_fd back = -1;
 	int rc;
 
 	if (fs < 0)
@@ -117,19 +147,8 @@ int cube_local_overlay_mount(const struct cube_local_overlay *o, const char *roo
 		rc = cube_fail_errno(err, "cannot return to the working directory");
 	if (rc < 0)
 		return rc;
-	whole = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID);
-	if (whole < 0)
-		return cube_fail_errno(err, "cannot mount the overlay of %s", o->source);
-	if (!*root) {
-		*ret_fd = cube_steal_fd(&whole);
-		return 0;
-	}
-	rc = cube_local_mnt_clone(whole, root);
-	if (rc < 0)
-		return cube_fail(err, rc, "cannot clone the overlay of %s: %s", o->source,
-				 cube_errno_text(rc));
-	*ret_fd = rc;
-	return 0;
+	return overlay_keep(o, fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID), root,
+			    ret_fd, err);
 }
 
 static int probe_dirs(int dirfd, const char *const *names, int *fds, unsigned n)
@@ -141,12 +160,12 @@ static int probe_dirs(int dirfd, const char *const *names, int *fds, unsigned n)
 	return rc;
 }
 
-/* One mount, in directories of its own each time: options leave marks in them. */
-static int probe_once(int dirfd, unsigned flags, struct cube_err *err)
+/* One mount, in directories of its own each time: options leave marks in them. Over @lower, or (-1) a
+ * directory there. */
+static int probe_once(int dirfd, int lower, unsigned flags, struct cube_err *err)
 {
 	static const char *const names[] = {"lower", "upper", "work"};
-	cube_auto_fd mount = -1;
-	int fds[3] = {-1, -1, -1};
+	int fds[3] = {-1, -1, -1}, mount = -1;
 	int rc = probe_dirs(dirfd, names, fds, 3);
 
 	if (rc < 0) {
@@ -154,7 +173,7 @@ static int probe_once(int dirfd, unsigned flags, struct cube_err *err)
 	} else {
 		const struct cube_local_overlay o = {
 			.source = "probe",
-			.lower = {fds[0]},
+			.lower = {lower >= 0 ? lower : fds[0]},
 			.n_lower = 1,
 			.upper = fds[1],
 			.work = fds[2],
@@ -166,24 +185,28 @@ static int probe_once(int dirfd, unsigned flags, struct cube_err *err)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
-	if (mount >= 0)
-		close(cube_steal_fd(&mount));
+	cube_local_keep_end(mount);
 	for (unsigned i = 0; i < 3; i++)
 		(void)cube_file_remove_tree(dirfd, names[i]);
 	return rc;
 }
 
+int cube_local_overlay_probe_over(int dirfd, int lower, unsigned flags, struct cube_err *err)
+{
+	return probe_once(dirfd, lower, flags, err);
+}
+
 int cube_local_overlay_probe(int dirfd, unsigned want, struct cube_err *err)
 {
 	unsigned flags = want & CUBE_OVERLAY_USERXATTR;
-	int rc = probe_once(dirfd, flags, err);
+	int rc = probe_once(dirfd, -1, flags, err);
 
 	if (rc < 0)
 		return rc;
 	for (size_t i = 0; i < CUBE_COUNT(overlay_options); i++) {
 		unsigned bit = overlay_options[i].flag;
 
-		if ((want & bit) && probe_once(dirfd, flags | bit, NULL) == 0)
+		if ((want & bit) && probe_once(dirfd, -1, flags | bit, NULL) == 0)
 			flags |= bit;
 	}
 	return (int)flags;

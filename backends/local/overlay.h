@@ -23,7 +23,7 @@ struct cube_local_overlay {
 	unsigned flags;
 };
 
-/* Mounts it (nodev, nosuid) and returns in *ret_fd a detached mount whose root is the directory @root
+/* Mounts it (nodev, nosuid) and returns in *ret_fd a mount, kept (keep.h), whose root is the directory @root
  * of it ("" for all). Names of the layers in mountinfo are descriptor numbers: no path of the host is
  * seen from inside. Changes the working directory of the calling thread for the moment. */
 int cube_local_overlay_mount(const struct cube_local_overlay *o, const char *root, int *ret_fd,
@@ -32,5 +32,8 @@ int cube_local_overlay_mount(const struct cube_local_overlay *o, const char *roo
 /* Tries in @dirfd, an empty directory on the file system of the upper layers, which of @want work there:
  * flags >= 0, or -EOPNOTSUPP with a sentence where not even a plain overlay can be mounted. */
 int cube_local_overlay_probe(int dirfd, unsigned want, struct cube_err *err);
+
+/* Can one be mounted over the directory @lower? 0 or a failure. */
+int cube_local_overlay_probe_over(int dirfd, int lower, unsigned flags, struct cube_err *err);
 
 #endif

@@ -102,6 +102,24 @@ static int probe_overlay(struct cube_local *b, struct cube_err *err)
 	return 0;
 }
 
+/* Overlayfs takes a layer with other ids since Linux 5.19, and not from every file system. */
+static void probe_host(struct cube_local *b)
+{
+	struct cube_err err = {0};
+	cube_auto_fd dir = -1;
+
+	if (b->host->slash < 0 || cube_file_mkdir(b->state, PROBE_DIR, 0700, &dir) < 0)
+		return;
+	if (cube_local_overlay_probe_over(dir, b->host->slash, CUBE_OVERLAY_XINO | CUBE_OVERLAY_REDIRECT,
+					  &err) < 0) {
+		(void)snprintf(b->host_why, sizeof(b->host_why), "%.150s; import a template instead",
+			       err.text);
+		cube_local_mask_free(b->mask);
+		b->mask = NULL;
+	}
+	(void)cube_file_remove_tree(b->state, PROBE_DIR);
+}
+
 /* What nothing works without. */
 static int probe_all(struct cube_local *b, struct cube_err *err)
 {
@@ -161,6 +179,7 @@ void cube_local_probe(struct cube_local *b)
 		probe_lacks(b, b->base.caps, err.text);
 		return;
 	}
+	probe_host(b);
 	probe_groups(b);
 	if (!b->net.kind)
 		probe_lacks(b, CUBE_CAP_NET_OPEN, b->net.why);

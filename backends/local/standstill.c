@@ -123,8 +123,8 @@ int cube_local_standstill(pid_t init, int dir, struct cube_cancel *cancel, struc
 					NULL); /* a signal is taken by one who runs, a little later */
 	}
 	cube_buf_done(&before);
-	/* The agent last: its clocks of time-outs stand still with the others, as under a freezer. (From outside of its
-	 * process namespace STOP reaches process 1 too.) */
+	/* The agent last: its clocks of time-outs stand still with the others, as under a freezer. (From
+	 * outside of its process namespace STOP reaches process 1 too.) */
 	if (rc == 0 && kill(init, SIGSTOP) < 0)
 		rc = -errno;
 	if (rc < 0)

@@ -42,8 +42,7 @@ static int template_open_host(struct cube_local *b, struct cube_local_base *ret,
 	int rc, slash;
 
 	if (!b->mask)
-		return cube_fail(err, -EOPNOTSUPP, "the template host cannot be used: %s",
-				 b->host->slash_why);
+		return cube_fail(err, -EOPNOTSUPP, "the template host cannot be used: %s", b->host_why);
 	rc = cube_local_mask_get(b->mask, &ret->lower[0], err);
 	if (rc < 0)
 		return rc;
@@ -108,7 +107,7 @@ static void list_host(const struct cube_local *b, void (*each)(void *ctx, const 
 
 	(void)snprintf(t.state, sizeof(t.state), "%s", b->mask ? "ready" : "error");
 	if (!b->mask)
-		(void)snprintf(t.reason, sizeof(t.reason), "%.199s", b->host->slash_why);
+		(void)snprintf(t.reason, sizeof(t.reason), "%.199s", b->host_why);
 	each(ctx, &t);
 }
 

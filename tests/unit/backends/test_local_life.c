@@ -15,6 +15,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
+#include "backends/local/keep.h"
 #include "tests/unit/backends/den.h"
 
 static struct stage stage;
@@ -231,17 +232,31 @@ static void templates(void **state)
 	cube_free(id);
 }
 
-int main(void)
+/* The same on a kernel that cannot clone what is attached nowhere. */
+static void attached_mounts(void **state)
+{
+	(void)state;
+	assert_int_equal(den_again("attached", 0), 0);
+}
+
+int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_life),  cmocka_unit_test(daemon_restarts),
 		cmocka_unit_test(asked_twice), cmocka_unit_test(dies_alone),
 		cmocka_unit_test(own_names),   cmocka_unit_test(templates),
 	};
+	static const struct CMUnitTest again[] = {cmocka_unit_test(attached_mounts)};
+	int rc;
 
 	if (geteuid() != 0)
 		return den_skip("as an ordinary user: test_local_user");
 	if (!den_agent())
 		return den_skip("cube-init is not built");
-	return cmocka_run_group_tests(tests, open_stage, close_stage);
+	if (argc == 2 && strcmp(argv[1], "attached") == 0) {
+		cube_local_keep_attached();
+		return cmocka_run_group_tests(tests, open_stage, close_stage);
+	}
+	rc = cmocka_run_group_tests(tests, open_stage, close_stage);
+	return rc != 0 ? rc : cmocka_run_group_tests(again, NULL, NULL);
 }

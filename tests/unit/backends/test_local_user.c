@@ -22,12 +22,13 @@
 #include "backends/local/ids.h"
 #include "tests/unit/backends/den.h"
 
-#define SOMEBODY 54321  /* has no name and no files here */
-#define FIRST    700000 /* subordinate ids */
-#define COUNT    65536
-#define ROUNDS   12
+#define COUNT  65536
+#define ROUNDS 12
 
 static struct stage stage;
+/* Ids that nobody else has here, not even another run of this test. */
+static uid_t somebody;
+static uint32_t subordinates;
 
 static int open_stage(void **state)
 {
@@ -310,7 +311,7 @@ static char *user_dir(void)
 
 	(void)snprintf(dir, sizeof(dir), "/tmp/cubefs-user.XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	assert_int_equal(chown(dir, SOMEBODY, SOMEBODY), 0);
+	assert_int_equal(chown(dir, somebody, somebody), 0);
 	assert_int_equal(setenv("VICTIM", dir, 1), 0); /* NOLINT(concurrency-mt-unsafe) */
 	return dir;
 }
@@ -318,7 +319,7 @@ static char *user_dir(void)
 static void alone(void **state)
 {
 	(void)state;
-	assert_int_equal(den_again("somebody", SOMEBODY), 0);
+	assert_int_equal(den_again("somebody", somebody), 0);
 }
 
 static void restarted(void **state)
@@ -326,8 +327,8 @@ static void restarted(void **state)
 	char *dir = user_dir();
 
 	(void)state;
-	assert_int_equal(den_again("leave", SOMEBODY), 0);
-	assert_int_equal(den_again("find", SOMEBODY), 0);
+	assert_int_equal(den_again("leave", somebody), 0);
+	assert_int_equal(den_again("find", somebody), 0);
 	assert_int_equal(cube_file_remove_tree(AT_FDCWD, dir), 0);
 }
 
@@ -336,17 +337,18 @@ static bool something_runs(void)
 	char command[200];
 
 	(void)snprintf(command, sizeof(command),
-		       "ps -eo uid,stat,args | grep -E '^ *(%d|%d) ' | grep -v defunct | grep -q "
+		       "ps -eo uid,stat,args | grep -E '^ *(%u|%u) ' | grep -v defunct | grep -q "
 		       "'[c]ube-init\\|[c]run'",
-		       SOMEBODY, FIRST);
+		       somebody, subordinates);
 	return den_host(command) == 0;
 }
 
 static void killed(void **state)
 {
-	char *dir = user_dir();
+	char *dir = user_dir(), kill_all[64];
 
 	(void)state;
+	(void)snprintf(kill_all, sizeof(kill_all), "pkill -KILL -x -u %u test_local_user", somebody);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		int ends[2];
 		char c;
@@ -356,22 +358,22 @@ static void killed(void **state)
 		pid = fork();
 		if (pid == 0) {
 			(void)dup2(ends[1], STDOUT_FILENO);
-			_exit(den_again("victim", SOMEBODY));
+			_exit(den_again("victim", somebody));
 		}
 		assert_int_equal(close(ends[1]), 0);
 		assert_int_equal(read(ends[0], &c, 1), 1);
 		(void)usleep(round * 5000);
-		assert_int_equal(den_host("pkill -KILL -x -u 54321 test_local_user"), 0);
+		assert_int_equal(den_host(kill_all), 0);
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
 		assert_int_equal(close(ends[0]), 0);
-		assert_int_equal(den_again("sweep", SOMEBODY), 0);
+		assert_int_equal(den_again("sweep", somebody), 0);
 		(void)usleep(20000);
 		assert_false(something_runs());
 	}
 	assert_int_equal(cube_file_remove_tree(AT_FDCWD, dir), 0);
 }
 
-/* Lines for SOMEBODY in the files that newuidmap reads, seen by this process and its children alone. */
+/* Lines for somebody in the files that newuidmap reads, seen by this process and its children alone. */
 static int give_ids(void **state)
 {
 	static const char *const files[] = {"/etc/subuid", "/etc/subgid"};
@@ -384,7 +386,7 @@ static int give_ids(void **state)
 		int fd = mkstemp(path);
 
 		assert_true(fd >= 0);
-		assert_true(dprintf(fd, "%d:%d:%d\n", SOMEBODY, FIRST, COUNT) > 0);
+		assert_true(dprintf(fd, "%u:%u:%d\n", somebody, subordinates, COUNT) > 0);
 		assert_int_equal(fchmod(fd, 0644), 0);
 		assert_int_equal(close(fd), 0);
 		if (access(files[i], F_OK) < 0)
@@ -439,6 +441,8 @@ int main(int argc, char **argv)
 			return roles[i].run();
 	if (geteuid() != 0)
 		return as_somebody();
+	somebody = 40000 + (uid_t)getpid() % 20000;
+	subordinates = 1000000 + (uint32_t)getpid() % 1000 * COUNT;
 	rc = cmocka_run_group_tests(without, NULL, NULL);
 	return rc != 0 ? rc : cmocka_run_group_tests(with, give_ids, NULL);
 }

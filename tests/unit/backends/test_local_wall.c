@@ -112,7 +112,8 @@ static void private_files(void **state)
 	fails(text);
 	(void)snprintf(text, sizeof(text), "ls %s", private_dir);
 	fails(text);
-	den_says(&stage, box, "find /usr /opt -xdev ! -type l ! -perm -004 | head -3", "");
+	den_says(&stage, box, "find /usr /opt -xdev ! -type l ! -perm -004 | grep -v cubefs-test- | head -3",
+		 "");
 	/* The name is free for the sandbox's own use. */
 	(void)snprintf(text, sizeof(text), "echo mine >%s; cat %s", secret, secret);
 	den_says(&stage, box, text, "mine\n");
