@@ -417,6 +417,15 @@ static void op_wait_link(struct cube_op *op)
 	}
 }
 
+static void op_undo_work(struct cube_work *w);
+
+/* What was made is taken away again, and then the creation has failed. */
+static void op_undo(struct cube_op *op)
+{
+	op->work.run = op_undo_work;
+	cube_task_submit(op->cube->domain, &op->work);
+}
+
 static void op_back(struct cube_op *op)
 {
 	const struct op_def *def = &op_defs[op->kind];
@@ -439,6 +448,10 @@ static void op_back(struct cube_op *op)
 		return;
 	}
 	def->done(op);
+	if (op->code < 0 && op->kind == CUBE_OP_CREATE) {
+		op_undo(op);
+		return;
+	}
 	if (op->code == 0 && def->links && c->service->backend->caps & CUBE_CAP_EXEC)
 		op_wait_link(op);
 	else {
@@ -497,8 +510,7 @@ void cube_op_linked(struct cube_cube *c, int code, const struct cube_err *err)
 	op->err = *err;
 	cube_conn_drop(c);
 	if (op->kind == CUBE_OP_CREATE && c->phase != CUBE_REMOVED && !c->domain->closing) {
-		op->work.run = op_undo_work;
-		cube_task_submit(c->domain, &op->work);
+		op_undo(op);
 		return;
 	}
 	op_finish(op);
