@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control groups of one sandbox. */
+/* The control groups of one sandbox: making, limits, entering, freezing, killing. */
 #include "backends/local/cgroup.h"
 
 #include "backends/base/clock.h"
-#include "backends/base/file.h"
 #include "backends/base/macros.h"
 #include "backends/local/cgroup_priv.h"
 #include "backends/local/mnt.h"
@@ -21,21 +20,33 @@
 #define GROUP_MAX_DESCENDANTS "4096" /* groups that a sandbox can make for its jobs */
 #define GROUP_PERIOD_US       100000
 #define GROUP_FREEZE_MS       5000
+#define GROUP_PATH            128
 
-static int group_write(int dir, const char *file, const char *text)
+int cube_local_group_file(int tree, const char *id, const char *file, int flags)
 {
-	cube_auto_fd fd = openat(dir, file, O_WRONLY | O_CLOEXEC);
+	char path[GROUP_PATH];
+	int fd;
+
+	if (tree < 0)
+		return -ENOENT;
+	(void)snprintf(path, sizeof(path), "%s/%s", id, file);
+	fd = openat(tree, path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int group_write(int tree, const char *id, const char *file, const char *text)
+{
+	cube_auto_fd fd = cube_local_group_file(tree, id, file, O_WRONLY);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	return write(fd, text, strlen(text)) < 0 ? -errno : 0;
 }
 
-uint64_t cube_local_group_number(int dir, const char *file, const char *key)
+uint64_t cube_local_group_read(int fd, const char *key)
 {
 	char text[4096], *at = text, *end;
-	cube_auto_fd fd = dir < 0 ? -1 : openat(dir, file, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 	size_t len = strlen(key);
 	uint64_t value;
 
@@ -53,222 +64,199 @@ uint64_t cube_local_group_number(int dir, const char *file, const char *key)
 	return end == at + len ? UINT64_MAX : value;
 }
 
-static int group_open_dir(int parent, const char *id)
+uint64_t cube_local_group_number(int tree, const char *id, const char *file, const char *key)
 {
-	return parent < 0 ? -1 : openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	cube_auto_fd fd = cube_local_group_file(tree, id, file, O_RDONLY);
+
+	return cube_local_group_read(fd, key);
 }
 
-void cube_local_group_open(const struct cube_local_cgroups *c, const char *id, struct cube_local_group *ret)
-{
-	ret->v2 = group_open_dir(c->v2, id);
-	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
-		ret->v1[i] = group_open_dir(c->v1[i], id);
-}
+/* ---- making ---- */
 
-void cube_local_group_close(struct cube_local_group *g)
+static int group_mkdir(int tree, const char *id)
 {
-	if (g->v2 >= 0)
-		close(cube_steal_fd(&g->v2));
-	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
-		if (g->v1[i] >= 0)
-			close(cube_steal_fd(&g->v1[i]));
-}
-
-static int group_mkdir(int parent, const char *id)
-{
-	return parent < 0 || mkdirat(parent, id, 0755) == 0 || errno == EEXIST ? 0 : -errno;
+	return tree < 0 || mkdirat(tree, id, 0755) == 0 || errno == EEXIST ? 0 : -errno;
 }
 
 /* What makes a v2 directory the owner's to divide; limits stay ours. */
-static int group_give(int dir, const struct cube_local_ids *ids)
+static int group_give(int tree, const char *id, const struct cube_local_ids *ids)
 {
 	static const char *const files[] = {".", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"};
-	char depth[8];
+	char path[GROUP_PATH], depth[8];
 	int rc;
 
-	for (size_t i = 0; i < CUBE_COUNT(files); i++)
-		if (fchownat(dir, files[i], ids->uid, ids->gid, 0) < 0)
+	for (size_t i = 0; i < CUBE_COUNT(files); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", id, files[i]);
+		if (fchownat(tree, path, ids->uid, ids->gid, 0) < 0)
 			return -errno;
+	}
 	(void)snprintf(depth, sizeof(depth), "%d", CUBE_GROUP_DEPTH);
-	rc = group_write(dir, "cgroup.max.depth", depth);
-	return rc < 0 ? rc : group_write(dir, "cgroup.max.descendants", GROUP_MAX_DESCENDANTS);
+	rc = group_write(tree, id, "cgroup.max.depth", depth);
+	return rc < 0 ? rc : group_write(tree, id, "cgroup.max.descendants", GROUP_MAX_DESCENDANTS);
 }
 
 int cube_local_group_make(const struct cube_local_cgroups *c, const char *id,
-			  const struct cube_local_ids *ids, struct cube_local_group *ret,
-			  struct cube_err *err)
+			  const struct cube_local_ids *ids, struct cube_err *err)
 {
 	int rc = group_mkdir(c->v2, id);
 
 	for (size_t i = 0; rc == 0 && i < CUBE_CTL_COUNT; i++)
 		rc = group_mkdir(c->v1[i], id);
-	cube_local_group_open(c, id, ret);
-	if (rc == 0 && ret->v2 >= 0)
-		rc = group_give(ret->v2, ids);
-	if (rc < 0) {
-		cube_local_group_close(ret);
-		return cube_fail(err, rc, "cannot make the control group of %s: %s", id, cube_errno_text(rc));
-	}
-	return 0;
+	if (rc == 0 && c->v2 >= 0)
+		rc = group_give(c->v2, id, ids);
+	return rc < 0 ? cube_fail(err, rc, "cannot make the control group of %s: %s", id, cube_errno_text(rc))
+		      : 0;
 }
 
 /* ---- limits ---- */
 
-static int limit_memory_v1(int dir, const char *text)
+/* The tree in which a controller is. */
+static int group_tree(const struct cube_local_cgroups *c, enum cube_local_ctl what)
 {
-	int rc = group_write(dir, "memory.limit_in_bytes", text);
-	int swap = group_write(dir, "memory.memsw.limit_in_bytes", text);
+	return c->v1[what] >= 0 ? c->v1[what] : c->v2;
+}
+
+static int limit_memory_v1(int tree, const char *id, const char *text)
+{
+	int rc = group_write(tree, id, "memory.limit_in_bytes", text);
+	int swap = group_write(tree, id, "memory.memsw.limit_in_bytes", text);
 
 	/* Memory may not be above memory and swap: the other order for a limit that grows. */
 	if (rc == -EINVAL && swap == 0)
-		rc = group_write(dir, "memory.limit_in_bytes", text);
+		rc = group_write(tree, id, "memory.limit_in_bytes", text);
 	return rc < 0 ? rc : swap == -ENOENT ? 0 : swap; /* not there: swap is not counted here */
 }
 
-static int limit_memory(const struct cube_local_group *g, uint64_t bytes)
+static int limit_memory(const struct cube_local_cgroups *c, const char *id, uint64_t bytes)
 {
 	char text[32];
-	int rc;
+	int rc, swap;
 
 	(void)snprintf(text, sizeof(text), "%" PRIu64, bytes);
-	if (g->v1[CUBE_CTL_MEMORY] >= 0)
-		return limit_memory_v1(g->v1[CUBE_CTL_MEMORY], text);
-	rc = group_write(g->v2, "memory.max", text);
-	if (rc == 0) {
-		int swap = group_write(g->v2, "memory.swap.max", "0");
-
-		rc = swap == -ENOENT ? 0 : swap;
-	}
-	return rc;
+	if (c->v1[CUBE_CTL_MEMORY] >= 0)
+		return limit_memory_v1(c->v1[CUBE_CTL_MEMORY], id, text);
+	rc = group_write(c->v2, id, "memory.max", text);
+	swap = rc < 0 ? rc : group_write(c->v2, id, "memory.swap.max", "0");
+	return swap == -ENOENT ? 0 : swap;
 }
 
-static int limit_pids(const struct cube_local_group *g, uint32_t n)
+static int limit_pids(const struct cube_local_cgroups *c, const char *id, uint64_t n)
 {
-	int dir = g->v1[CUBE_CTL_PIDS] >= 0 ? g->v1[CUBE_CTL_PIDS] : g->v2;
 	char text[32];
 
-	(void)snprintf(text, sizeof(text), "%u", n);
-	return group_write(dir, "pids.max", text);
+	(void)snprintf(text, sizeof(text), "%" PRIu64, n);
+	return group_write(group_tree(c, CUBE_CTL_PIDS), id, "pids.max", text);
 }
 
-static int limit_cpu(const struct cube_local_group *g, uint32_t milli)
+static int limit_cpu(const struct cube_local_cgroups *c, const char *id, uint64_t milli)
 {
-	uint64_t quota = (uint64_t)milli * (GROUP_PERIOD_US / 1000);
+	uint64_t quota = milli * (GROUP_PERIOD_US / 1000);
 	char text[64];
 
 	if (quota < 1000)
 		quota = 1000; /* the kernel's least */
-	if (g->v1[CUBE_CTL_CPU] >= 0) {
+	if (c->v1[CUBE_CTL_CPU] >= 0) {
 		(void)snprintf(text, sizeof(text), "%" PRIu64, quota);
-		return group_write(g->v1[CUBE_CTL_CPU], "cpu.cfs_quota_us", text);
+		return group_write(c->v1[CUBE_CTL_CPU], id, "cpu.cfs_quota_us", text);
 	}
 	(void)snprintf(text, sizeof(text), "%" PRIu64 " %d", quota, GROUP_PERIOD_US);
-	return group_write(g->v2, "cpu.max", text);
+	return group_write(c->v2, id, "cpu.max", text);
 }
 
-int cube_local_group_limit(const struct cube_local_cgroups *c, const struct cube_local_group *g,
+int cube_local_group_limit(const struct cube_local_cgroups *c, const char *id,
 			   const struct cube_limits *limits, struct cube_err *err)
 {
-	int rc;
+	const struct {
+		enum cube_local_ctl what;
+		const char *name;
+		uint64_t value;
+		int (*set)(const struct cube_local_cgroups *c, const char *id, uint64_t value);
+	} all[] = {
+		{CUBE_CTL_MEMORY, "memory (bytes)", limits->memory, limit_memory},
+		{CUBE_CTL_PIDS, "processes", limits->pids, limit_pids},
+		{CUBE_CTL_CPU, "cpus (thousandths)", limits->cpus_milli, limit_cpu},
+	};
 
-	if (limits->memory && cube_local_cgroups_has(c, CUBE_CTL_MEMORY)) {
-		rc = limit_memory(g, limits->memory);
+	for (size_t i = 0; i < CUBE_COUNT(all); i++) {
+		int rc = 0;
+
+		if (all[i].value && cube_local_cgroups_has(c, all[i].what))
+			rc = all[i].set(c, id, all[i].value);
 		if (rc < 0)
-			return cube_fail(err, rc, "cannot limit memory to %" PRIu64 " bytes: %s",
-					 limits->memory,
-					 rc == -EBUSY ? "more is in use" : cube_errno_text(rc));
-	}
-	if (limits->pids && cube_local_cgroups_has(c, CUBE_CTL_PIDS)) {
-		rc = limit_pids(g, limits->pids);
-		if (rc < 0)
-			return cube_fail(err, rc, "cannot limit processes to %u: %s", limits->pids,
-					 cube_errno_text(rc));
-	}
-	if (limits->cpus_milli && cube_local_cgroups_has(c, CUBE_CTL_CPU)) {
-		rc = limit_cpu(g, limits->cpus_milli);
-		if (rc < 0)
-			return cube_fail(err, rc, "cannot limit cpus to %u/1000: %s", limits->cpus_milli,
-					 cube_errno_text(rc));
+			return cube_fail(err, rc, "cannot limit %s to %" PRIu64 ": %s", all[i].name,
+					 all[i].value, rc == -EBUSY ? "more is in use" : cube_errno_text(rc));
 	}
 	return 0;
 }
 
 /* ---- entering, handing out ---- */
 
-int cube_local_group_doors(const struct cube_local_group *g, int doors[CUBE_GROUP_DOORS],
+int cube_local_group_doors(const struct cube_local_cgroups *c, const char *id, int doors[CUBE_GROUP_DOORS],
 			   struct cube_err *err)
 {
-	int n = 0, rc;
+	int n = 0;
 
 	for (size_t i = 0; i <= CUBE_CTL_COUNT; i++) {
-		int dir = i < CUBE_CTL_COUNT ? g->v1[i] : g->v2;
+		int tree = i < CUBE_CTL_COUNT ? c->v1[i] : c->v2;
+		int fd = tree < 0 ? -1 : cube_local_group_file(tree, id, "cgroup.procs", O_WRONLY);
 
-		if (dir < 0)
+		if (tree < 0)
 			continue;
-		doors[n] = openat(dir, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-		if (doors[n] < 0) {
-			rc = cube_fail_errno(err, "cannot enter a control group");
+		if (fd < 0) {
 			while (n > 0)
 				close(doors[--n]);
-			return rc;
+			return cube_fail(err, fd, "cannot enter the control group of %s: %s", id,
+					 cube_errno_text(fd));
 		}
-		n++;
+		doors[n++] = fd;
 	}
 	return n;
 }
 
-int cube_local_group_delegate(const struct cube_local_group *g)
+int cube_local_group_delegate(const struct cube_local_cgroups *c, const char *id)
 {
-	return g->v2 < 0 ? -1 : cube_local_mnt_clone(g->v2, "");
+	return c->v2 < 0 ? -1 : cube_local_mnt_clone(c->v2, id);
 }
 
 /* ---- freezing ---- */
 
-static bool group_is_frozen(const struct cube_local_group *g)
+bool cube_local_group_frozen(const struct cube_local_cgroups *c, const char *id)
 {
 	char state[16] = "";
 	cube_auto_fd fd = -1;
 
-	if (g->v2 >= 0)
-		return cube_local_group_number(g->v2, "cgroup.events", "frozen") == 1;
-	if (g->v1[CUBE_CTL_FREEZER] >= 0)
-		fd = openat(g->v1[CUBE_CTL_FREEZER], "freezer.state", O_RDONLY | O_CLOEXEC);
+	if (c->v2 >= 0)
+		return cube_local_group_number(c->v2, id, "cgroup.events", "frozen") == 1;
+	fd = cube_local_group_file(c->v1[CUBE_CTL_FREEZER], id, "freezer.state", O_RDONLY);
 	return fd >= 0 && read(fd, state, sizeof(state) - 1) > 0 && strncmp(state, "FROZEN", 6) == 0;
 }
 
-bool cube_local_group_frozen(const struct cube_local_group *g)
+static int group_ask_freeze(const struct cube_local_cgroups *c, const char *id, bool on)
 {
-	return group_is_frozen(g);
+	if (c->v2 >= 0)
+		return group_write(c->v2, id, "cgroup.freeze", on ? "1" : "0");
+	return group_write(c->v1[CUBE_CTL_FREEZER], id, "freezer.state", on ? "FROZEN" : "THAWED");
 }
 
-static int group_ask_freeze(const struct cube_local_group *g, bool on)
-{
-	if (g->v2 >= 0)
-		return group_write(g->v2, "cgroup.freeze", on ? "1" : "0");
-	if (g->v1[CUBE_CTL_FREEZER] >= 0)
-		return group_write(g->v1[CUBE_CTL_FREEZER], "freezer.state", on ? "FROZEN" : "THAWED");
-	return -EOPNOTSUPP;
-}
-
-int cube_local_group_freeze(const struct cube_local_group *g, bool on, struct cube_cancel *cancel,
-			    struct cube_err *err)
+int cube_local_group_freeze(const struct cube_local_cgroups *c, const char *id, bool on,
+			    struct cube_cancel *cancel, struct cube_err *err)
 {
 	uint64_t end = cube_clock_mono() + GROUP_FREEZE_MS * UINT64_C(1000000);
 	struct pollfd p = {.fd = cube_cancel_fd(cancel), .events = POLLIN};
-	int rc = group_ask_freeze(g, on), wait_ms = 1;
+	int rc = group_ask_freeze(c, id, on), wait_ms = 1;
 
-	while (rc == 0 && group_is_frozen(g) != on) {
+	while (rc == 0 && cube_local_group_frozen(c, id) != on) {
 		if (cube_clock_mono() > end)
 			rc = -EBUSY;
 		else if (poll(&p, 1, wait_ms) > 0)
 			rc = -EINTR;
-		else if (g->v2 < 0)
-			rc = group_ask_freeze(g, on); /* v1 tries once for each time it is asked */
+		else if (c->v2 < 0)
+			rc = group_ask_freeze(c, id, on); /* v1 tries once for each time it is asked */
 		if (wait_ms < 20)
 			wait_ms *= 2;
 	}
-	if (rc < 0 && rc != -EOPNOTSUPP)
-		(void)group_ask_freeze(g, !on);
+	if (rc < 0)
+		(void)group_ask_freeze(c, id, !on);
 	if (rc == -EBUSY)
 		return cube_fail(err, rc,
 				 "a process inside waits for a device or a file system and cannot be %s",
@@ -278,12 +266,10 @@ int cube_local_group_freeze(const struct cube_local_group *g, bool on, struct cu
 
 /* ---- the end ---- */
 
-void cube_local_group_kill(const struct cube_local_group *g)
+void cube_local_group_kill(const struct cube_local_cgroups *c, const char *id)
 {
-	if (g->v2 >= 0) {
-		(void)group_write(g->v2, "cgroup.kill", "1");
-		(void)group_write(g->v2, "cgroup.freeze", "0");
-	}
-	if (g->v1[CUBE_CTL_FREEZER] >= 0) /* a frozen process of v1 takes no signal */
-		(void)group_write(g->v1[CUBE_CTL_FREEZER], "freezer.state", "THAWED");
+	(void)group_write(c->v2, id, "cgroup.kill", "1");
+	(void)group_write(c->v2, id, "cgroup.freeze", "0");
+	/* A frozen process of v1 takes no signal. */
+	(void)group_write(c->v1[CUBE_CTL_FREEZER], id, "freezer.state", "THAWED");
 }

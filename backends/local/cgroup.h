@@ -4,7 +4,10 @@
  * v2, v1 and both at once look alike from here. Freezing, killing and groups for jobs are of the v2
  * tree where there is one (they need no controller); limits are where the controllers are. The groups
  * are `cubefs/ID` at the top of each hierarchy for root, in the delegated part of the v2 tree for an
- * ordinary user. Sandboxes outlive the daemon, so they are never below its own group. */
+ * ordinary user. Sandboxes outlive the daemon, so they are never below its own group.
+ *
+ * A group is named by its sandbox's id; no descriptor of it is kept. Where a sandbox has no group the functions do
+ * nothing, or say that they cannot. */
 #ifndef CUBEFS_BACKENDS_LOCAL_CGROUP_H
 #define CUBEFS_BACKENDS_LOCAL_CGROUP_H
 
@@ -31,51 +34,40 @@ void cube_local_cgroups_open(struct cube_local_cgroups *c);
 void cube_local_cgroups_close(struct cube_local_cgroups *c);
 bool cube_local_cgroups_has(const struct cube_local_cgroups *c, enum cube_local_ctl what);
 
-/* The directories of one sandbox; -1 where there is none. */
-struct cube_local_group {
-	int v2;
-	int v1[CUBE_CTL_COUNT];
-};
-#define CUBE_LOCAL_GROUP_NONE                                                                                \
-	{                                                                                                    \
-		-1,                                                                                          \
-		{                                                                                            \
-			-1, -1, -1, -1                                                                       \
-		}                                                                                            \
-	}
-
-/* Makes (or finds) the group @id; its v2 directory may be divided further by the ids' 0. */
+/* Makes the group of @id, which may be there; its v2 directory may be divided further by the ids' 0. */
 int cube_local_group_make(const struct cube_local_cgroups *c, const char *id,
-			  const struct cube_local_ids *ids, struct cube_local_group *ret,
-			  struct cube_err *err);
-/* What is there of it. */
-void cube_local_group_open(const struct cube_local_cgroups *c, const char *id, struct cube_local_group *ret);
-void cube_local_group_close(struct cube_local_group *g);
+			  const struct cube_local_ids *ids, struct cube_err *err);
 
 /* Sets what is not 0. -EBUSY: more memory is in use. */
-int cube_local_group_limit(const struct cube_local_cgroups *c, const struct cube_local_group *g,
+int cube_local_group_limit(const struct cube_local_cgroups *c, const char *id,
 			   const struct cube_limits *limits, struct cube_err *err);
 
 /* Descriptors into which a process writes "0" to enter; how many. */
 #define CUBE_GROUP_DOORS (CUBE_CTL_COUNT + 1)
-int cube_local_group_doors(const struct cube_local_group *g, int doors[CUBE_GROUP_DOORS],
+int cube_local_group_doors(const struct cube_local_cgroups *c, const char *id, int doors[CUBE_GROUP_DOORS],
 			   struct cube_err *err);
 
-/* The v2 directory as a mount of its own, which nobody who holds it can leave upwards; -1 without v2. */
-int cube_local_group_delegate(const struct cube_local_group *g);
+/* The v2 directory as a mount of its own, which nobody who holds it can leave upwards; -1: there is no v2 tree;
+ * another negative errno. */
+int cube_local_group_delegate(const struct cube_local_cgroups *c, const char *id);
 
 /* Stops or continues all processes; waits five seconds at most, then undoes it, -EBUSY. */
-int cube_local_group_freeze(const struct cube_local_group *g, bool on, struct cube_cancel *cancel,
-			    struct cube_err *err);
-bool cube_local_group_frozen(const struct cube_local_group *g);
+int cube_local_group_freeze(const struct cube_local_cgroups *c, const char *id, bool on,
+			    struct cube_cancel *cancel, struct cube_err *err);
+bool cube_local_group_frozen(const struct cube_local_cgroups *c, const char *id);
 
 /* Ends all processes, frozen ones too, where the tree can (v2, Linux 5.14). */
-void cube_local_group_kill(const struct cube_local_group *g);
+void cube_local_group_kill(const struct cube_local_cgroups *c, const char *id);
 
 /* Removes the group of a sandbox whose processes are dying or gone; waits for them a while. */
 int cube_local_group_remove(const struct cube_local_cgroups *c, const char *id, struct cube_err *err);
 
 /* pids, cpu, memory, oom_kills; UINT64_MAX what is not known. */
-void cube_local_group_usage(const struct cube_local_group *g, struct cube_usage *ret);
+void cube_local_group_usage(const struct cube_local_cgroups *c, const char *id, struct cube_usage *ret);
+
+/* A file whose line `oom_kill N` counts kills by the memory limit, opened for reading; -1: there is none. */
+int cube_local_group_oom_file(const struct cube_local_cgroups *c, const char *id);
+/* N. */
+uint64_t cube_local_group_oom_count(int file);
 
 #endif

@@ -5,9 +5,13 @@
 
 #include <stdint.h>
 
-/* The number behind @key in a file of `key value` lines, or the first of the file with ""; UINT64_MAX
- * where there is none. @dir may be -1. */
-uint64_t cube_local_group_number(int dir, const char *file, const char *key);
+/* A file of the group @id in the tree @tree (a directory `cubefs`, or -1: -ENOENT). Descriptor or -errno. */
+int cube_local_group_file(int tree, const char *id, const char *file, int flags);
+
+/* The number behind @key in a text of `key value` lines, or the first of it with ""; UINT64_MAX where there is none. */
+uint64_t cube_local_group_read(int fd, const char *key);
+/* The same of a file of a group. */
+uint64_t cube_local_group_number(int tree, const char *id, const char *file, const char *key);
 
 /* How deep a sandbox may divide its group. */
 #define CUBE_GROUP_DEPTH 8

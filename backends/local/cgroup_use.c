@@ -76,28 +76,48 @@ static uint64_t usage_first(uint64_t a, uint64_t b)
 	return a != UINT64_MAX ? a : b;
 }
 
-/* What could not be given back at once: file pages that nobody used lately do not count. */
-static uint64_t usage_memory(int v1, int v2)
+/* Of the v1 hierarchy of a controller, else of the v2 tree. */
+static uint64_t usage_of(const struct cube_local_cgroups *c, const char *id, enum cube_local_ctl what,
+			 const char *v1_file, const char *v1_key, const char *v2_file, const char *v2_key)
 {
-	uint64_t all = usage_first(cube_local_group_number(v1, "memory.usage_in_bytes", ""),
-				   cube_local_group_number(v2, "memory.current", ""));
-	uint64_t idle = usage_first(cube_local_group_number(v1, "memory.stat", "total_inactive_file"),
-				    cube_local_group_number(v2, "memory.stat", "inactive_file"));
+	return usage_first(cube_local_group_number(c->v1[what], id, v1_file, v1_key),
+			   cube_local_group_number(c->v2, id, v2_file, v2_key));
+}
+
+/* What could be given back at once does not count: file pages that nobody used lately. */
+static uint64_t usage_memory(const struct cube_local_cgroups *c, const char *id)
+{
+	uint64_t all = usage_of(c, id, CUBE_CTL_MEMORY, "memory.usage_in_bytes", "", "memory.current", "");
+	uint64_t idle = usage_of(c, id, CUBE_CTL_MEMORY, "memory.stat", "total_inactive_file", "memory.stat",
+				 "inactive_file");
 
 	return all == UINT64_MAX || idle == UINT64_MAX || idle > all ? all : all - idle;
 }
 
-void cube_local_group_usage(const struct cube_local_group *g, struct cube_usage *ret)
+int cube_local_group_oom_file(const struct cube_local_cgroups *c, const char *id)
 {
-	int memory = g->v1[CUBE_CTL_MEMORY];
-	uint64_t us = cube_local_group_number(g->v2, "cpu.stat", "usage_usec");
+	int fd = cube_local_group_file(c->v1[CUBE_CTL_MEMORY], id, "memory.oom_control", O_RDONLY);
+
+	if (fd < 0)
+		fd = cube_local_group_file(c->v2, id, "memory.events", O_RDONLY);
+	return fd < 0 ? -1 : fd;
+}
+
+uint64_t cube_local_group_oom_count(int file)
+{
+	return cube_local_group_read(file, "oom_kill");
+}
+
+void cube_local_group_usage(const struct cube_local_cgroups *c, const char *id, struct cube_usage *ret)
+{
+	cube_auto_fd oom = cube_local_group_oom_file(c, id);
+	uint64_t us = cube_local_group_number(c->v2, id, "cpu.stat", "usage_usec");
 
 	*ret = (struct cube_usage){.disk = UINT64_MAX};
-	ret->pids = usage_first(cube_local_group_number(g->v1[CUBE_CTL_PIDS], "pids.current", ""),
-				cube_local_group_number(g->v2, "pids.current", ""));
-	ret->cpu_ns = us != UINT64_MAX ? us * 1000
-				       : cube_local_group_number(g->v1[CUBE_CTL_CPU], "cpuacct.usage", "");
-	ret->memory = usage_memory(memory, g->v2);
-	ret->oom_kills = usage_first(cube_local_group_number(memory, "memory.oom_control", "oom_kill"),
-				     cube_local_group_number(g->v2, "memory.events", "oom_kill"));
+	ret->pids = usage_of(c, id, CUBE_CTL_PIDS, "pids.current", "", "pids.current", "");
+	ret->cpu_ns = us != UINT64_MAX
+			      ? us * 1000
+			      : cube_local_group_number(c->v1[CUBE_CTL_CPU], id, "cpuacct.usage", "");
+	ret->memory = usage_memory(c, id);
+	ret->oom_kills = cube_local_group_oom_count(oom);
 }

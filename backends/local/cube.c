@@ -19,15 +19,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const struct cube_local_group no_group = CUBE_LOCAL_GROUP_NONE;
-
 static void cube_free_one(struct local_cube *c)
 {
 	if (!c)
 		return;
 	cube_local_cube_unmount(c);
 	cube_local_oom_forget(c->oom);
-	cube_local_group_close(&c->group);
 	if (c->dir >= 0)
 		close(c->dir);
 	cube_free(c);
@@ -41,7 +38,6 @@ static struct local_cube *cube_alloc(const char *id)
 		return NULL;
 	(void)snprintf(c->id, sizeof(c->id), "%s", id);
 	c->dir = c->root = c->workspace = -1;
-	c->group = no_group;
 	return c;
 }
 
@@ -72,7 +68,6 @@ static int cube_load(struct cube_local *b, const char *id, struct local_cube **r
 		cube_log(CUBE_LOG_WARNING, "local", "sandbox %s: %s", id, why.text);
 		c->damaged = true;
 	}
-	cube_local_group_open(&b->cgroups, id, &c->group);
 	*ret = c;
 	return 0;
 }
@@ -153,6 +148,7 @@ void cube_local_cube_drop(struct cube_local *b, struct local_cube *c)
 	pthread_mutex_lock(&b->lock);
 	(void)cube_map_take(b->map, c->id);
 	pthread_mutex_unlock(&b->lock);
+	cube_local_disk_forget(b->disk, c->id);
 	cube_free_one(c);
 }
 

@@ -18,8 +18,6 @@
 
 #define END_WAIT_MS 20000
 
-static const struct cube_local_group no_group = CUBE_LOCAL_GROUP_NONE;
-
 /* By a descriptor of the process, so that nobody who got its number meanwhile is hit. Waits for its end; with
  * process 1 its whole pid namespace goes. */
 static int end_process(const struct cube_local_record *r, const struct cube_local_proc *p)
@@ -38,7 +36,7 @@ int cube_local_cube_end(struct cube_local *b, struct local_cube *c, struct cube_
 {
 	int rc;
 
-	cube_local_group_kill(&c->group);
+	cube_local_group_kill(&b->cgroups, c->id);
 	if (c->rec.stage == CUBE_STAGE_STARTING || c->damaged)
 		cube_local_leftover_end(c->id);
 	rc = end_process(&c->rec, &c->rec.init);
@@ -50,9 +48,7 @@ int cube_local_cube_end(struct cube_local *b, struct local_cube *c, struct cube_
 			      WNOHANG); /* where it was this process that started it */
 	cube_local_oom_forget(c->oom);
 	c->oom = NULL;
-	cube_local_group_close(&c->group);
 	rc = cube_local_group_remove(&b->cgroups, c->id, err);
-	c->group = no_group;
 	c->rec.init = c->rec.net_helper = (struct cube_local_proc){0};
 	c->rec.still = false;
 	return rc;
@@ -66,7 +62,7 @@ int cube_local_cube_reap(struct cube_local *b, struct local_cube *c, struct cube
 	if (c->damaged || (c->rec.stage != CUBE_STAGE_RUNNING && c->rec.stage != CUBE_STAGE_STARTING) ||
 	    cube_local_cube_runs(c))
 		return 0;
-	cube_local_group_usage(&c->group, &usage);
+	cube_local_group_usage(&b->cgroups, c->id, &usage);
 	rc = cube_local_cube_end(b, c, err);
 	if (rc < 0)
 		return rc;

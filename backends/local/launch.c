@@ -205,11 +205,11 @@ static int launch_open(struct launch *l, struct cube_err *err)
 		if (l->cover < 0)
 			return l->cover;
 	}
-	l->n_doors = cube_local_group_doors(&l->c->group, l->doors, err);
+	l->n_doors = cube_local_group_doors(&l->b->cgroups, l->c->id, l->doors, err);
 	if (l->n_doors < 0)
 		return l->n_doors;
-	l->groups = cube_local_group_delegate(&l->c->group);
-	if (l->c->group.v2 >= 0 && l->groups < 0)
+	l->groups = cube_local_group_delegate(&l->b->cgroups, l->c->id);
+	if (l->b->cgroups.v2 >= 0 && l->groups < 0)
 		return cube_fail(err, l->groups, "cannot hand out the control group: %s",
 				 cube_errno_text(l->groups));
 	return 0;

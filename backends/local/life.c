@@ -72,14 +72,13 @@ static int cube_run(struct cube_local *b, struct local_cube *c, struct cube_canc
 	pid_t helper = 0;
 	int rc;
 
-	cube_local_group_close(&c->group);
-	rc = cube_local_group_make(&b->cgroups, c->id, &b->host->ids, &c->group, err);
+	rc = cube_local_group_make(&b->cgroups, c->id, &b->host->ids, err);
 	if (rc == 0)
-		rc = cube_local_group_limit(&b->cgroups, &c->group, &c->rec.limits, err);
+		rc = cube_local_group_limit(&b->cgroups, c->id, &c->rec.limits, err);
 	if (rc == 0)
 		rc = cube_local_launch(b, c, cancel, err);
 	if (rc == 0 && c->rec.net == CUBE_NET_OPEN) {
-		rc = cube_local_net_start(&b->net, c->rec.init.pid, &c->group, cancel, &helper, err);
+		rc = cube_local_net_start(&b->net, c->rec.init.pid, &b->cgroups, c->id, cancel, &helper, err);
 		if (rc == 0) {
 			c->rec.net_helper = (struct cube_local_proc){.pid = helper,
 								     .start = cube_local_proc_start(helper)};
@@ -213,7 +212,7 @@ static int freeze(const struct cube_local *b, struct local_cube *c, bool on, str
 	int rc = 0;
 
 	if (cube_local_cgroups_has(&b->cgroups, CUBE_CTL_FREEZER))
-		return cube_local_group_freeze(&c->group, on, cancel, err);
+		return cube_local_group_freeze(&b->cgroups, c->id, on, cancel, err);
 	if (!on)
 		cube_local_standstill_end(c->rec.init.pid, c->dir);
 	else
@@ -301,7 +300,7 @@ int cube_local_limit(struct cube_backend *base, const char *id, const struct cub
 			       "without a control group the limit on processes can be changed while it is "
 			       "stopped only");
 	if (rc == 0 && cube_local_cube_runs(c))
-		rc = cube_local_group_limit(&b->cgroups, &c->group, limits, err);
+		rc = cube_local_group_limit(&b->cgroups, c->id, limits, err);
 	if (rc < 0)
 		return rc;
 	own = &c->rec.limits;

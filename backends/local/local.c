@@ -131,7 +131,8 @@ static int local_set_up(struct cube_local *b, const struct cube_backend_env *env
 	b->host = cube_local_host();
 	cube_local_keep_sweep((const int[]){b->host->agent, b->host->slash}, 2);
 	b->map = cube_map_new();
-	if (!b->map)
+	b->disk = cube_local_disk_new(b->cubes);
+	if (!b->map || !b->disk)
 		return cube_fail(err, -ENOMEM, "out of memory");
 	cube_local_cgroups_open(&b->cgroups);
 	rc = local_make_mask(b, err);
@@ -179,6 +180,7 @@ static void local_close(struct cube_backend *base)
 	while (b->map && cube_map_each(b->map, local_first_cube, &c) != 0)
 		cube_local_cube_drop(b, c);
 	cube_map_free(b->map);
+	cube_local_disk_free(b->disk);
 	cube_local_mask_free(b->mask);
 	cube_local_cgroups_close(&b->cgroups);
 	cube_local_net_close(&b->net);

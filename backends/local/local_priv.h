@@ -11,7 +11,7 @@
  *   mask*.c, hidden.c, tree.c   the template `host`
  *   host.c, ids.c, agentfile.c  what is made once, before there are threads
  *   overlay.c, mnt.c, cgroup*.c, bundle.c, seccomp.c, net.c   the kernel's side of it
- *   store*.c, record.c          what is on disk
+ *   store*.c, record.c, disk.c  what is on disk, and how much
  *   probe.c      what this machine can do; doctor.c tells it
  *
  * Locks: `lock` guards the table of sandboxes, nothing else; it is held for look-ups only. A sandbox belongs
@@ -27,6 +27,7 @@
 #include "backends/base/macros.h"
 #include "backends/base/map.h"
 #include "backends/local/cgroup.h"
+#include "backends/local/disk.h"
 #include "backends/local/host.h"
 #include "backends/local/mask.h"
 #include "backends/local/net.h"
@@ -52,6 +53,7 @@ struct cube_local {
 	const char *stage; /* where a launch attaches its mounts, in its own namespace */
 	char version[64];
 	struct cube_local_net net;
+	struct cube_local_disk *disk;
 	int state, cubes, templates; /* directories */
 
 	pthread_mutex_t lock;
@@ -64,8 +66,7 @@ struct local_cube {
 	bool damaged; /* its record cannot be read: it can only be destroyed */
 	struct cube_local_record rec;
 	int root, workspace; /* its mounts, O_PATH or detached; -1: not mounted yet */
-	struct cube_local_group group;
-	void *oom; /* watch of its memory limit (oom.h), NULL: none */
+	void *oom;           /* watch of its memory limit (oom.h), NULL: none */
 };
 
 static inline struct cube_local *cube_local_of(struct cube_backend *b)

@@ -14,7 +14,7 @@
 
 /* ---- state ---- */
 
-static void look_info(const struct local_cube *c, struct cube_info *info)
+static void look_info(const struct cube_local *b, const struct local_cube *c, struct cube_info *info)
 {
 	*info = (struct cube_info){.state = CUBE_IS_STOPPED};
 	(void)snprintf(info->id, sizeof(info->id), "%s", c->id);
@@ -26,8 +26,8 @@ static void look_info(const struct local_cube *c, struct cube_info *info)
 	else if (!cube_local_cube_runs(c))
 		(void)snprintf(info->reason, sizeof(info->reason), "%s", c->rec.reason);
 	else
-		info->state =
-			c->rec.still || cube_local_group_frozen(&c->group) ? CUBE_IS_PAUSED : CUBE_IS_RUNNING;
+		info->state = c->rec.still || cube_local_group_frozen(&b->cgroups, c->id) ? CUBE_IS_PAUSED
+											  : CUBE_IS_RUNNING;
 }
 
 int cube_local_inspect(struct cube_backend *base, const char *id, struct cube_info *ret, struct cube_err *err)
@@ -39,7 +39,7 @@ int cube_local_inspect(struct cube_backend *base, const char *id, struct cube_in
 	if (rc == 0)
 		rc = cube_local_cube_reap(b, c, err);
 	if (rc == 0)
-		look_info(c, ret);
+		look_info(b, c, ret);
 	return rc;
 }
 
@@ -61,9 +61,7 @@ static int list_one(void *ctx, int dir, const char *id)
 		return -EINTR;
 	(void)snprintf(c.id, sizeof(c.id), "%s", id);
 	c.damaged = cube_local_record_read(dir, &c.rec, NULL) < 0;
-	cube_local_group_open(&l->b->cgroups, id, &c.group);
-	look_info(&c, &info);
-	cube_local_group_close(&c.group);
+	look_info(l->b, &c, &info);
 	l->each(l->ctx, &info);
 	return 0;
 }
@@ -79,12 +77,15 @@ int cube_local_list(struct cube_backend *base, struct cube_cancel *cancel,
 
 int cube_local_usage(struct cube_backend *base, const char *id, struct cube_usage *ret, struct cube_err *err)
 {
+	struct cube_local *b = cube_local_of(base);
 	struct local_cube *c;
-	int rc = cube_local_cube_get(cube_local_of(base), id, &c, err);
+	int rc = cube_local_cube_get(b, id, &c, err);
 
-	if (rc == 0)
-		cube_local_group_usage(&c->group, ret);
-	return rc;
+	if (rc < 0)
+		return rc;
+	cube_local_group_usage(&b->cgroups, c->id, ret);
+	ret->disk = cube_local_disk_get(b->disk, c->id);
+	return 0;
 }
 
 /* ---- files ---- */

@@ -203,8 +203,8 @@ static int net_run(const struct cube_local_net *n, const int fds[3], struct net_
 	return 0;
 }
 
-int cube_local_net_start(const struct cube_local_net *n, pid_t init, const struct cube_local_group *group,
-			 struct cube_cancel *cancel, pid_t *ret_pid, struct cube_err *err)
+int cube_local_net_start(const struct cube_local_net *n, pid_t init, const struct cube_local_cgroups *groups,
+			 const char *id, struct cube_cancel *cancel, pid_t *ret_pid, struct cube_err *err)
 {
 	cube_auto_fd netns = net_open_ns(init, "net");
 	cube_auto_fd userns = net_open_ns(init, "user");
@@ -218,7 +218,7 @@ int cube_local_net_start(const struct cube_local_net *n, pid_t init, const struc
 		return cube_fail(err, -EIO, "net=open: cannot reach the sandbox's namespaces");
 	ready = ends[0];
 	(void)fchmod(ends[1], 0666); /* opened anew, by name, by one who is nobody here */
-	setup.n_doors = cube_local_group_doors(group, setup.doors, err);
+	setup.n_doors = cube_local_group_doors(groups, id, setup.doors, err);
 	if (setup.n_doors < 0) {
 		close(ends[1]);
 		return setup.n_doors;

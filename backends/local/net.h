@@ -30,9 +30,9 @@ void cube_local_net_close(struct cube_local_net *n);
 /* What /etc/resolv.conf says inside. */
 const char *cube_local_net_resolv(const struct cube_local_net *n);
 
-/* Connects the network namespace of process @init and waits until it is connected; the helper runs on in the
+/* Connects the network namespace of process @init of sandbox @id and waits until it is connected; the helper runs on in the
  * sandbox's groups, as a child of this process, *ret_pid. -EIO with what it said. */
-int cube_local_net_start(const struct cube_local_net *n, pid_t init, const struct cube_local_group *group,
-			 struct cube_cancel *cancel, pid_t *ret_pid, struct cube_err *err);
+int cube_local_net_start(const struct cube_local_net *n, pid_t init, const struct cube_local_cgroups *groups,
+			 const char *id, struct cube_cancel *cancel, pid_t *ret_pid, struct cube_err *err);
 
 #endif

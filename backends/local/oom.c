@@ -6,13 +6,12 @@
 #include "backends/base/macros.h"
 #include "backends/base/map.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <unistd.h>
 
 struct oom_watch {
-	struct cube_local_group group; /* descriptors of our own */
+	int file; /* with the count */
 	uint64_t seen;
 };
 
@@ -20,17 +19,9 @@ static pthread_mutex_t oom_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf: of what 
 static struct cube_imap *oom_watches;
 static uint64_t oom_next;
 
-static uint64_t oom_count(const struct cube_local_group *g)
-{
-	struct cube_usage usage;
-
-	cube_local_group_usage(g, &usage);
-	return usage.oom_kills == UINT64_MAX ? 0 : usage.oom_kills;
-}
-
 static void oom_free(struct oom_watch *w)
 {
-	cube_local_group_close(&w->group);
+	close(w->file);
 	cube_free(w);
 }
 
@@ -47,18 +38,19 @@ static uint64_t oom_enter(struct oom_watch *w)
 	return number;
 }
 
-void *cube_local_oom_watch(const struct cube_local_group *g)
+void *cube_local_oom_watch(const struct cube_local_cgroups *c, const char *id)
 {
-	struct oom_watch *w = cube_calloc(1, sizeof(*w));
+	int file = cube_local_group_oom_file(c, id);
+	struct oom_watch *w = file < 0 ? NULL : cube_calloc(1, sizeof(*w));
 	uint64_t number;
 
-	if (!w)
+	if (!w) {
+		if (file >= 0)
+			close(file);
 		return NULL;
-	w->group.v2 = g->v2 >= 0 ? fcntl(g->v2, F_DUPFD_CLOEXEC, 3) : -1;
-	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
-		w->group.v1[i] =
-			i == CUBE_CTL_MEMORY && g->v1[i] >= 0 ? fcntl(g->v1[i], F_DUPFD_CLOEXEC, 3) : -1;
-	w->seen = oom_count(&w->group);
+	}
+	w->file = file;
+	w->seen = cube_local_group_oom_count(file);
 	number = oom_enter(w);
 	if (number == 0)
 		oom_free(w);
@@ -81,12 +73,14 @@ void cube_local_oom_forget(void *watch)
 bool cube_local_oom_probe(void *watch)
 {
 	struct oom_watch *w = NULL;
+	uint64_t count;
 	bool more = false;
 
 	pthread_mutex_lock(&oom_lock);
 	if (watch && oom_watches)
 		w = cube_imap_get(oom_watches, (uintptr_t)watch);
-	if (w && oom_count(&w->group) > w->seen) {
+	count = w ? cube_local_group_oom_count(w->file) : UINT64_MAX;
+	if (count != UINT64_MAX && count > w->seen) {
 		w->seen++;
 		more = true;
 	}

@@ -10,8 +10,8 @@
 
 #include "backends/local/cgroup.h"
 
-/* Watches the group: 0 when that is not possible, else what the two others take. Any thread. */
-void *cube_local_oom_watch(const struct cube_local_group *g);
+/* Watches the group of @id: NULL when that is not possible, else what the two others take. Any thread. */
+void *cube_local_oom_watch(const struct cube_local_cgroups *c, const char *id);
 void cube_local_oom_forget(void *watch); /* NULL is harmless */
 
 /* Has the memory killer taken a process there that was not asked for before? Each counts once. false where

@@ -29,7 +29,7 @@ int cube_local_link(struct cube_backend *base, const char *id, const struct cube
 		return rc;
 	}
 	if (!c->oom)
-		c->oom = cube_local_oom_watch(&c->group);
+		c->oom = cube_local_oom_watch(&b->cgroups, c->id);
 	cube_agent_link_set_oom_probe(link, cube_local_oom_probe, c->oom);
 	*ret = link;
 	return 0;

@@ -208,6 +208,26 @@ static void own_names(void **state)
 	cube_free(id);
 }
 
+static void usage(void **state)
+{
+	char *id = stage_create(&stage, NULL);
+	struct cube_usage u = {.disk = UINT64_MAX};
+
+	(void)state;
+	den_says(&stage, id, "head -c 3000000 /dev/zero >/workspace/f; sync", "");
+	for (unsigned i = 0; i < 2000 && u.disk == UINT64_MAX; i++) { /* found behind our back */
+		assert_int_equal(cube_backend_usage(stage.b, id, &u, NULL), 0);
+		(void)usleep(1000);
+	}
+	assert_true(u.disk >= 3000000 && u.disk < 10000000);
+	assert_true(u.pids >= 1 && u.pids < 20);
+	assert_true(u.memory > 0 && u.memory < 200000000);
+	assert_true(u.cpu_ns > 0 && u.cpu_ns < UINT64_MAX);
+	assert_int_equal(u.oom_kills, 0);
+	destroy(id);
+	cube_free(id);
+}
+
 static void templates(void **state)
 {
 	struct den_tar *t = den_tar_new("xz");
@@ -244,7 +264,8 @@ int main(int argc, char **argv)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_life),  cmocka_unit_test(daemon_restarts),
 		cmocka_unit_test(asked_twice), cmocka_unit_test(dies_alone),
-		cmocka_unit_test(own_names),   cmocka_unit_test(templates),
+		cmocka_unit_test(own_names),   cmocka_unit_test(usage),
+		cmocka_unit_test(templates),
 	};
 	static const struct CMUnitTest again[] = {cmocka_unit_test(attached_mounts)};
 	int rc;
