@@ -99,6 +99,8 @@ int init_input_attach(struct init_input *in, int fd, bool tty)
 		return r;
 	}
 	in->tty = tty;
+	in->expected = false;
+	input_write(in);
 	return 0;
 }
 
@@ -107,7 +109,7 @@ int init_input_add(struct init_input *in, const void *data, size_t len)
 	if (in->received - in->taken + len > CUBE_WIRE_WINDOW)
 		return -EMSGSIZE;
 	in->received += len;
-	if (in->ev.fd < 0 || in->ended) {
+	if ((in->ev.fd < 0 && !in->expected) || in->ended) {
 		in->taken = in->received;
 		in->changed(in);
 		return 0;
@@ -115,6 +117,7 @@ int init_input_add(struct init_input *in, const void *data, size_t len)
 	if (in->data == NULL)
 		in->data = malloc(CUBE_WIRE_WINDOW);
 	if (in->data == NULL) {
+		in->taken = in->received;
 		input_close(in);
 		return 0;
 	}
@@ -125,16 +128,18 @@ int init_input_add(struct init_input *in, const void *data, size_t len)
 	}
 	memcpy(in->data + in->len, data, len);
 	in->len += len;
-	input_write(in);
+	if (in->ev.fd >= 0)
+		input_write(in);
 	return 0;
 }
 
 void init_input_end(struct init_input *in)
 {
-	if (in->ended || in->ev.fd < 0)
+	if (in->ended || (in->ev.fd < 0 && !in->expected))
 		return;
 	in->ended = true;
-	input_write(in);
+	if (in->ev.fd >= 0)
+		input_write(in);
 }
 
 void init_input_opened(struct init_input *in)

@@ -14,6 +14,7 @@ struct init_input {
 	int keep_fd;         /* a reading end that is held until the shell has opened its own; -1: none */
 	bool tty;            /* a terminal's master, which stays open: its end of file is a character */
 	bool ended;          /* no more will come */
+	bool expected;       /* its writing end comes later: what is sent before is kept */
 	unsigned char *data; /* waiting, from head to len; NULL: nothing */
 	size_t head, len;
 	uint64_t received, taken;
@@ -23,7 +24,7 @@ struct init_input {
 
 /* No input: empty from the start. */
 void init_input_init(struct init_input *in, void (*changed)(struct init_input *));
-/* Writes to @fd (nonblocking, taken over) from now on. 0 or -errno. */
+/* Writes to @fd (nonblocking, taken over) from now on, first what was kept. 0 or -errno. */
 int init_input_attach(struct init_input *in, int fd, bool tty);
 /* -EMSGSIZE when more comes than the window allows: the sender does not keep to the rules. What nobody reads
  * any more is taken and thrown away. */

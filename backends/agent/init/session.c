@@ -7,12 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "backends/agent/init/error.h"
 #include "backends/agent/init/report.h"
-#include "backends/agent/init/session_driver.h"
 #include "backends/base/macros.h"
 
 #define WORKSPACE "/workspace"
@@ -55,7 +53,7 @@ static void session_free(struct init_session *s)
 	free(s->env);
 	free(s->cwd);
 	free(s->exports);
-	free(s->text);
+	init_session_next_done(s);
 	free(s);
 }
 
@@ -114,115 +112,14 @@ void init_session_idle_work(void)
 		session_idle(cube_list_entry(idle_list.next, struct init_session, idle));
 }
 
-/* The pipes of the command, by the fifos o and i. */
-static int session_pipes(struct init_session *s, struct init_job *job, bool input)
-{
-	int fd, keep = -1;
-	int r = init_session_files_output(&s->files);
-
-	if (r < 0)
-		return r;
-	fd = s->files.output;
-	s->files.output = -1;
-	r = init_output_attach(&job->output, fd, false, false);
-	if (r < 0 || !input)
-		return r;
-	r = init_session_files_input(&s->files, &fd, &keep);
-	if (r < 0)
-		return r;
-	job->input.keep_fd = keep;
-	return init_input_attach(&job->input, fd, false);
-}
-
-/* The texts t, d and, where it is needed, r. */
-static int session_texts(struct init_session *s, const char *text, size_t len)
-{
-	struct init_driver d = {.path = s->files.path, .bash = s->bash};
-	struct init_text driver = {0};
-	char *prefix = strdup(init_driver_prefix(s->options));
-	char back[32];
-	struct iovec parts[2];
-	int r = prefix == NULL ? -ENOMEM : 0;
-
-	init_driver_run(&driver, &d, s->seq, s->last, s->input);
-	if (driver.bad)
-		r = -ENOMEM;
-	if (r == 0) {
-		char *body = NULL;
-
-		memcpy(&body, &text, sizeof(body)); /* iov_base has no const */
-		parts[0] = (struct iovec){prefix, strlen(prefix)};
-		parts[1] = (struct iovec){body, len};
-		r = init_session_files_put(s->files.text, parts, 2);
-	}
-	if (r == 0) {
-		parts[0] = (struct iovec){driver.data, driver.len};
-		r = init_session_files_put(s->files.driver[s->seq & 1], parts, 1);
-	}
-	if (r == 0 && s->last != 0) {
-		parts[0] = (struct iovec){back, (size_t)snprintf(back, sizeof(back), "return %u\n", s->last)};
-		r = init_session_files_make(&s->files, "r", parts, 1);
-	}
-	init_text_done(&driver);
-	free(prefix);
-	return r;
-}
-
-static int session_command(struct init_session *s, const char *text, size_t len)
-{
-	char line[sizeof(s->files.path) + 8];
-	int r = session_pipes(s, s->job, s->input);
-
-	if (r < 0)
-		return r;
-	s->seq++;
-	r = session_texts(s, text, len);
-	if (r < 0)
-		return r;
-	s->phase = INIT_SESSION_RUN;
-	init_session_watch(s);
-	return init_session_shell_say(
-		s, line,
-		(size_t)snprintf(line, sizeof(line), ". %s/%c\n", s->files.path, s->seq & 1 ? 'D' : 'd'));
-}
-
-/* First the variables and the directory, with the command kept until they are set. */
-static int session_vars(struct init_session *s, const struct cube_wire_start *m, const char *cwd)
-{
-	struct init_driver d = {.path = s->files.path, .bash = s->bash};
-	struct init_text vars = {0};
-	char line[sizeof(s->files.path) + 8];
-	struct iovec part;
-	int r;
-
-	free(s->text);
-	s->text = malloc(m->text_len + 1);
-	if (s->text == NULL)
-		return -ENOMEM;
-	if (m->text_len > 0)
-		memcpy(s->text, m->text, m->text_len);
-	s->text_len = m->text_len;
-	s->seq++;
-	init_driver_vars(&vars, &d, s->seq, m->env, m->env_len, cwd);
-	part = (struct iovec){vars.data, vars.len};
-	r = vars.bad ? -ENOMEM : init_session_files_make(&s->files, "v", &part, 1);
-	init_text_done(&vars);
-	if (r < 0)
-		return r;
-	s->phase = INIT_SESSION_VARS;
-	init_session_watch(s);
-	return init_session_shell_say(s, line,
-				      (size_t)snprintf(line, sizeof(line), ". %s/v\n", s->files.path));
-}
-
 /* The command came to nothing before it ran. The shell may be anywhere, so the next one has a fresh one. */
-static void session_refuse(struct init_session *s, int code, int err, const char *what)
+void init_session_refuse(struct init_session *s, int err)
 {
 	struct init_job *job = s->job;
 
 	init_session_shell_kill(s);
 	if (job != NULL)
-		init_job_failed(job, code, err, "%s: %s", what, init_error(err));
+		init_job_failed(job, 126, err, "the session's shell cannot be reached: %s", init_error(err));
 }
 
 static const char *session_refusal(const struct init_session *s, const struct cube_wire_start *m)
@@ -241,28 +138,25 @@ static void session_begin(struct init_session *s, struct init_job *job, const st
 {
 	bool live = s->group != NULL && init_group_alive(s->group) && init_session_files_intact(&s->files);
 	char *cwd = m->cwd_len > 0 ? strndup(m->cwd, m->cwd_len) : NULL;
+	const char *where;
 	int r = 0;
 
 	s->job = job;
 	job->session = s;
 	s->input = (m->what & CUBE_WIRE_START_STDIN) != 0;
+	job->input.expected = s->input;
 	if (s->group != NULL && !live) {
 		init_session_note_cwd(s);
 		init_session_shell_kill(s);
 	}
+	where = cwd != NULL ? cwd : s->cwd != NULL ? s->cwd : WORKSPACE;
 	if (!live)
-		r = init_session_shell_start(s,
-					     cwd != NULL      ? cwd
-					     : s->cwd != NULL ? s->cwd
-							      : WORKSPACE,
-					     cwd != NULL);
-	if (r == 0 && !first && (m->env_len > 0 || (live && cwd != NULL)))
-		r = session_vars(s, m, live ? cwd : NULL);
-	else if (r == 0)
-		r = session_command(s, m->text, m->text_len);
+		r = init_session_shell_start(s, where, cwd != NULL);
+	if (r == 0)
+		r = init_session_command(s, m, first, live ? cwd : NULL);
 	free(cwd);
 	if (r < 0)
-		session_refuse(s, 126, r, "the session's shell cannot be reached");
+		init_session_refuse(s, r);
 	else if (s->group->main != 0)
 		init_job_running(job, s->group->main);
 }
@@ -302,8 +196,7 @@ void init_session_release(struct init_job *job)
 	job->session = NULL;
 	s->job = NULL;
 	s->phase = INIT_SESSION_IDLE;
-	free(s->text);
-	s->text = NULL;
+	init_session_next_done(s);
 	init_session_unwatch(s);
 	/* A shell that was stopped on the way to the command's end, or hangs in it, is of no use any more. */
 	if (job->dying.step != NULL && s->group != NULL)
@@ -365,19 +258,20 @@ void init_session_command_over(struct init_session *s, unsigned status, const ch
 /* Variables are set and the directory is right: the command itself. */
 static void session_go_on(struct init_session *s, unsigned status)
 {
-	int r;
-
-	if (status != 0) {
-		struct init_job *job = s->job;
-
+	if (status != 0)
 		init_job_failed(
-			job, 126, -ENOENT,
+			s->job, 126, -ENOENT,
 			"the session cannot go to that directory: it is not there, or not open to its user");
-		return;
-	}
-	r = session_command(s, s->text, s->text_len);
-	if (r < 0)
-		session_refuse(s, 126, r, "the session's shell cannot be reached");
+	else
+		init_session_next(s);
+}
+
+/* Whose the files are; a command that came before that was known waited for it. */
+static void session_user(struct init_session *s, const struct init_report *r)
+{
+	init_session_files_given(&s->files, r->a, r->b);
+	if (s->phase == INIT_SESSION_USER)
+		init_session_next(s);
 }
 
 static void session_done(struct init_session *s, const struct init_report *r)
@@ -394,7 +288,7 @@ void init_session_reported(struct init_session *s, const struct init_report *r)
 {
 	switch (r->kind) {
 	case 'u':
-		init_session_files_given(&s->files, r->a, r->b);
+		session_user(s, r);
 		break;
 	case 'i':
 		if (s->phase == INIT_SESSION_RUN && r->seq == s->seq)

@@ -2,6 +2,7 @@
 /* Sessions: one shell each that lives on from command to command.
  *
  *   session.c        the table, commands, their ends, what the daemon learns
+ *   session_command.c  one command: pipes, texts, variables
  *   session_shell.c  the shell's life: start, end, reports
  *   session_watch.c  finding out that a shell will never report
  *   session_files.c, session_driver.c, session_report.c  how the two talk
@@ -23,8 +24,16 @@
 
 enum init_session_phase {
 	INIT_SESSION_IDLE, /* no command */
+	INIT_SESSION_USER, /* the child that becomes the shell has not said yet who it is; the command waits */
 	INIT_SESSION_VARS, /* variables and directory are being set; the command waits */
 	INIT_SESSION_RUN,  /* the command runs */
+};
+
+/* A command that waits; all ours. */
+struct init_next {
+	char *text, *env, *cwd; /* cwd NULL: stays where it is */
+	size_t text_len, env_len;
+	bool vars; /* env and cwd come first */
 };
 
 struct init_session {
@@ -54,9 +63,8 @@ struct init_session {
 	uint64_t seq;  /* of the latest round */
 	unsigned last; /* status of the command before */
 	char options[32];
-	char *text; /* of the command that waits for its variables */
-	size_t text_len;
-	bool input; /* it reads from i */
+	struct init_next next; /* what the command waits with */
+	bool input;            /* it reads from i */
 
 	struct init_timer watch;
 	unsigned watched;
@@ -77,6 +85,16 @@ void init_session_release(struct init_job *job);
 void init_session_note_cwd(struct init_session *s);
 /* What was put off until no command waits for it. Once per round of the loop, after sending. */
 void init_session_idle_work(void);
+
+/* session_command.c: gets the command going, in a shell that is there: 0 or -errno. @first: env is the shell's own;
+ * @cwd: where to go first; NULL. */
+int init_session_command(struct init_session *s, const struct cube_wire_start *m, bool first,
+			 const char *cwd);
+/* What it waited for has come. */
+void init_session_next(struct init_session *s);
+void init_session_next_done(struct init_session *s);
+/* Its shell cannot be reached: ends the command with that, and the shell. */
+void init_session_refuse(struct init_session *s, int err);
 
 /* session_shell.c. 0 or -errno with a sentence that the caller adds to. */
 int init_session_shell_start(struct init_session *s, const char *cwd, bool cwd_must);

@@ -260,6 +260,20 @@ static void test_paused(void **state)
 	cube_link_paused(r->link, 1500);
 	rig_expect(r, id, "", CUBE_END_TIMEOUT, 124);
 	assert_true(seconds() - began >= 2.4);
+	/* The agent stood still with everything else, and hears of it in time: before it goes on, or just after. */
+	for (int late = 0; late < 2; late++) {
+		id = rig_start(r, &(struct rig_run){.text = "sleep 4; echo done", .timeout_s = 2});
+		rig_wait_started(r, id);
+		assert_int_equal(kill(r->agent, SIGSTOP), 0);
+		(void)usleep(3500000);
+		if (late == 0)
+			cube_link_paused(r->link, 3500);
+		assert_int_equal(kill(r->agent, SIGCONT), 0);
+		(void)usleep(50000);
+		if (late == 1)
+			cube_link_paused(r->link, 3500);
+		rig_expect(r, id, "done\n", CUBE_END_EXIT, 0);
+	}
 	id = rig_start(r, &(struct rig_run){.text = "sleep 1.3", .timeout_s = 1});
 	cube_link_timeout(r->link, id, 0);
 	rig_expect(r, id, "", CUBE_END_EXIT, 0);

@@ -405,6 +405,39 @@ static void test_several(void **state)
 	rig_free(r);
 }
 
+/* The very first command of another user has an input of its own and a directory; and after an end of the shell. */
+static void other_user(struct rig *r)
+{
+	struct rig_run run = {.text = "cat; pwd", .session = 1, .user = "nobody", .cwd = "/", .input = true};
+	uint64_t id = rig_start(r, &run);
+
+	assert_int_equal(cube_link_input(r->link, id, "in\n", 3), 3);
+	cube_link_eof(r->link, id);
+	rig_expect(r, id, "in\n/\n", CUBE_END_EXIT, 0);
+	rig_expect(r, rig_say(r, "export A=1; exit 1"), "", CUBE_END_EXIT, 1);
+	run = (struct rig_run){.text = "cat; echo $A$B; pwd; id -un",
+			       .session = 1,
+			       .env = "B=2",
+			       .env_len = 3,
+			       .cwd = "/usr",
+			       .input = true};
+	id = rig_start(r, &run);
+	cube_link_eof(r->link, id);
+	rig_expect(r, id, "12\n/usr\nnobody\n", CUBE_END_EXIT, 0);
+	run = (struct rig_run){.text = "echo never", .session = 2, .user = "no-such-user", .cwd = "/"};
+	id = rig_do(r, &run);
+	rig_expect(r, id, "", CUBE_END_EXIT, 126);
+	assert_non_null(strstr(rig_job(r, id)->err.text, "no-such-user"));
+}
+
+static void test_other_user(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	rig_each(other_user);
+}
+
 /* A session that is closed and one that is reset. */
 static void closing(struct rig *r)
 {
@@ -496,8 +529,8 @@ int main(void)
 		cmocka_unit_test(test_changes),     cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_tracing),     cmocka_unit_test(test_cleanliness),
 		cmocka_unit_test(test_long_text),   cmocka_unit_test(test_several),
-		cmocka_unit_test(test_closing),     cmocka_unit_test(test_removed),
-		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_closing),     cmocka_unit_test(test_other_user),
+		cmocka_unit_test(test_removed),     cmocka_unit_test(test_nonsense),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
