@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cube-init: signals, interrupts and time-outs reach everything that a job started, and nothing else. */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -265,7 +266,7 @@ static void test_paused(void **state)
 		id = rig_start(r, &(struct rig_run){.text = "sleep 4; echo done", .timeout_s = 2});
 		rig_wait_started(r, id);
 		assert_int_equal(kill(r->agent, SIGSTOP), 0);
-		(void)usleep(3500000);
+		(void)poll(NULL, 0, 3500);
 		if (late == 0)
 			cube_link_paused(r->link, 3500);
 		assert_int_equal(kill(r->agent, SIGCONT), 0);
