@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/file.h"
 #include "backends/base/spawn.h"
 
 static void den_skipped(void **state)
@@ -72,6 +73,17 @@ void den_reopen(struct stage *s)
 	cube_backend_close(s->b);
 	if (cube_backend_open(&cube_backend_local, &s->env, &s->b, &err) < 0)
 		fail_msg("%s", err.text);
+}
+
+int den_remove(const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	char above[PATH_MAX];
+	cube_auto_fd dir = -1;
+
+	(void)snprintf(above, sizeof(above), "%.*s", (int)(name - path), path);
+	dir = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir < 0 ? -errno : cube_file_remove_tree(dir, name);
 }
 
 int den_host(const char *text)

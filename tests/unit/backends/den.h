@@ -24,6 +24,9 @@ void den_open(struct stage *s, const char *conf);
  * disk. */
 void den_reopen(struct stage *s);
 
+/* Removes a directory with an absolute path, also where one above it is another file system. */
+int den_remove(const char *path);
+
 /* Runs @text with this machine's shell; its exit code. */
 int den_host(const char *text);
 

@@ -45,7 +45,7 @@ static int close_stage(void **state)
 {
 	(void)state;
 	stage_close(&stage);
-	(void)cube_file_remove_tree(AT_FDCWD, fakes);
+	(void)den_remove(fakes);
 	return 0;
 }
 

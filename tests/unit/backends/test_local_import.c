@@ -42,7 +42,7 @@ static void place_open(struct place *p)
 static void place_close(struct place *p)
 {
 	assert_int_equal(close(p->im.root), 0);
-	assert_int_equal(cube_file_remove_tree(AT_FDCWD, p->path), 0);
+	assert_int_equal(den_remove(p->path), 0);
 }
 
 /* Unpacks and closes @fd. */

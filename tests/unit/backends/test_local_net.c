@@ -142,7 +142,7 @@ static void by_slirp(void **state)
 		opened("slirp4netns", "10.0.2.3");
 		assert_int_equal(setenv("PATH", path_before, 1), 0); /* NOLINT(concurrency-mt-unsafe) */
 	}
-	assert_int_equal(cube_file_remove_tree(AT_FDCWD, dir), 0);
+	assert_int_equal(den_remove(dir), 0);
 }
 
 /* A helper that does not get along is a sentence, and nothing is left. */
@@ -171,7 +171,7 @@ static void helper_fails(void **state)
 	assert_non_null(strstr(err.text, "no luck today"));
 	assert_false(den_left(&stage, spec.uid));
 	assert_int_equal(setenv("PATH", path_before, 1), 0); /* NOLINT(concurrency-mt-unsafe) */
-	assert_int_equal(cube_file_remove_tree(AT_FDCWD, dir), 0);
+	assert_int_equal(den_remove(dir), 0);
 	den_reopen(&stage);
 }
 

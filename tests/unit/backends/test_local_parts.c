@@ -39,7 +39,7 @@ static int close_dir(void **state)
 {
 	(void)state;
 	(void)close(dir_fd);
-	return cube_file_remove_tree(AT_FDCWD, dir);
+	return den_remove(dir);
 }
 
 static void put(const char *path, mode_t mode, const char *text)

@@ -329,7 +329,7 @@ static void restarted(void **state)
 	(void)state;
 	assert_int_equal(den_again("leave", somebody), 0);
 	assert_int_equal(den_again("find", somebody), 0);
-	assert_int_equal(cube_file_remove_tree(AT_FDCWD, dir), 0);
+	assert_int_equal(den_remove(dir), 0);
 }
 
 static bool something_runs(void)
@@ -370,7 +370,7 @@ static void killed(void **state)
 		(void)usleep(20000);
 		assert_false(something_runs());
 	}
-	assert_int_equal(cube_file_remove_tree(AT_FDCWD, dir), 0);
+	assert_int_equal(den_remove(dir), 0);
 }
 
 /* Lines for somebody in the files that newuidmap reads, seen by this process and its children alone. */

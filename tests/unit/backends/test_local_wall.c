@@ -53,7 +53,7 @@ static int close_stage(void **state)
 	cube_free(neighbour);
 	stage_close(&stage);
 	(void)unlink(secret);
-	(void)cube_file_remove_tree(AT_FDCWD, private_dir);
+	(void)den_remove(private_dir);
 	return 0;
 }
 
