@@ -18,14 +18,15 @@
 #include "backends/base/err.h"
 #include "backends/local/ids.h"
 
-enum cube_local_ctl { CUBE_CTL_MEMORY, CUBE_CTL_PIDS, CUBE_CTL_CPU, CUBE_CTL_FREEZER };
-#define CUBE_CTL_COUNT 4
+/* The v2 tree itself does what the last two do. */
+enum cube_local_ctl { CUBE_CTL_MEMORY, CUBE_CTL_PIDS, CUBE_CTL_CPU, CUBE_CTL_FREEZER, CUBE_CTL_CPUACCT };
+#define CUBE_CTL_COUNT 5
 
 /* What the machine has: directories `cubefs`, or -1. */
 struct cube_local_cgroups {
 	int v2;
-	int v1[CUBE_CTL_COUNT];      /* hierarchies of their own; freezer only where there is no v2 */
-	bool v2_has[CUBE_CTL_COUNT]; /* controllers of the v2 tree; freezer: the tree itself */
+	int v1[CUBE_CTL_COUNT];      /* hierarchies of their own; the last two only where there is no v2 */
+	bool v2_has[CUBE_CTL_COUNT]; /* controllers of the v2 tree */
 	char why[160];               /* where something is missing: why */
 };
 

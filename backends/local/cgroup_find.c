@@ -16,10 +16,8 @@
 #define FIND_MAX (4u << 20)
 
 static const char *const ctl_names[CUBE_CTL_COUNT] = {
-	[CUBE_CTL_MEMORY] = "memory",
-	[CUBE_CTL_PIDS] = "pids",
-	[CUBE_CTL_CPU] = "cpu",
-	[CUBE_CTL_FREEZER] = "freezer",
+	[CUBE_CTL_MEMORY] = "memory",   [CUBE_CTL_PIDS] = "pids",       [CUBE_CTL_CPU] = "cpu",
+	[CUBE_CTL_FREEZER] = "freezer", [CUBE_CTL_CPUACCT] = "cpuacct",
 };
 
 struct find_mounts {
@@ -144,6 +142,7 @@ static void find_v2(struct cube_local_cgroups *c, const char *mount)
 		return;
 	}
 	c->v2_has[CUBE_CTL_FREEZER] = faccessat(c->v2, "cgroup.freeze", F_OK, 0) == 0;
+	c->v2_has[CUBE_CTL_CPUACCT] = faccessat(c->v2, "cpu.stat", F_OK, 0) == 0;
 	for (size_t i = 0; i < CUBE_CTL_FREEZER; i++)
 		find_enable(c->v2, ctl_names[i]);
 	if (cube_file_read(c->v2, "cgroup.subtree_control", &has) == 0)
@@ -179,7 +178,7 @@ void cube_local_cgroups_open(struct cube_local_cgroups *c)
 	if (*m.v2)
 		find_v2(c, m.v2);
 	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
-		if (*m.v1[i] && !(i == CUBE_CTL_FREEZER && c->v2_has[i]))
+		if (*m.v1[i] && !(i >= CUBE_CTL_FREEZER && c->v2_has[i]))
 			find_v1(c, i, m.v1[i]);
 }
 

@@ -117,7 +117,7 @@ void cube_local_group_usage(const struct cube_local_cgroups *c, const char *id, 
 	ret->pids = usage_of(c, id, CUBE_CTL_PIDS, "pids.current", "", "pids.current", "");
 	ret->cpu_ns = us != UINT64_MAX
 			      ? us * 1000
-			      : cube_local_group_number(c->v1[CUBE_CTL_CPU], id, "cpuacct.usage", "");
+			      : cube_local_group_number(c->v1[CUBE_CTL_CPUACCT], id, "cpuacct.usage", "");
 	ret->memory = usage_memory(c, id);
 	ret->oom_kills = cube_local_group_oom_count(oom);
 }
