@@ -4,6 +4,7 @@
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
+#include "backends/local/child.h"
 #include "backends/local/keep.h"
 
 #include <errno.h>
@@ -108,7 +109,7 @@ int cube_local_adopt_mounts(pid_t init, const char *id, int dir, int *ret_root, 
 		return cube_fail_errno(err, "cannot reach the mounts of sandbox %s", id);
 	in = pair[0];
 	out = pair[1];
-	pid = fork();
+	pid = cube_local_child(0);
 	if (pid == 0)
 		adopt_child(ns, out);
 	close(cube_steal_fd(&out));

@@ -2,6 +2,8 @@
 /* A limit on processes without control groups. */
 #include "backends/local/enclose.h"
 
+#include "backends/local/child.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -63,7 +65,7 @@ int cube_local_enclose_enter(const struct cube_local_enclose *e)
 
 	if (pipe2(go, O_CLOEXEC) < 0)
 		return -errno;
-	helper = fork();
+	helper = cube_local_child(0);
 	if (helper == 0) {
 		close(go[1]);
 		enclose_map(e, go[0], self);

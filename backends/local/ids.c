@@ -7,6 +7,7 @@
 #include "backends/base/macros.h"
 #include "backends/base/num.h"
 #include "backends/base/spawn.h"
+#include "backends/local/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -99,20 +99,16 @@ static int ids_write(pid_t pid, const char *file, const char *text)
 	return fd < 0 ? -errno : cube_file_write_all(fd, text, strlen(text));
 }
 
-/* A child that makes a user namespace, says so, and stays until the other end of @pair is closed. */
-static pid_t ids_hold(const int pair[2])
+/* A child in a user namespace of its own that stays until the other end of @wait is closed. */
+static pid_t ids_hold(const int wait[2])
 {
-	pid_t pid = fork();
-	char c = 0;
+	pid_t pid = cube_local_child(CLONE_NEWUSER);
+	char c;
 
 	if (pid != 0)
-		return pid;
-	close(pair[0]);
-	if (unshare(CLONE_NEWUSER) < 0)
-		c = (char)errno;
-	if (write(pair[1], &c, 1) != 1 || c)
-		_exit(1);
-	(void)!read(pair[1], &c, 1);
+		return pid < 0 ? -errno : pid;
+	close(wait[1]);
+	(void)!read(wait[0], &c, 1);
 	_exit(0);
 }
 
@@ -135,17 +131,15 @@ static int ids_map_and_open(pid_t pid, const struct cube_local_ids *ids, int *re
 
 int cube_local_ids_userns(const struct cube_local_ids *ids, int *ret_fd, struct cube_err *err)
 {
-	int pair[2], rc = -EIO;
+	int wait[2], rc;
 	pid_t pid;
-	char c;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return cube_fail_errno(err, "cannot make a socket");
-	pid = ids_hold(pair);
-	close(pair[1]);
-	if (pid > 0 && read(pair[0], &c, 1) == 1)
-		rc = c ? -c : ids_map_and_open(pid, ids, ret_fd);
-	close(pair[0]);
+	if (pipe2(wait, O_CLOEXEC) < 0)
+		return cube_fail_errno(err, "cannot make a pipe");
+	pid = ids_hold(wait);
+	rc = pid < 0 ? pid : ids_map_and_open(pid, ids, ret_fd);
+	close(wait[0]);
+	close(wait[1]);
 	if (pid > 0)
 		(void)waitpid(pid, NULL, 0);
 	if (rc < 0)

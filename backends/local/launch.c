@@ -15,6 +15,7 @@
 #include "backends/base/macros.h"
 #include "backends/base/spawn.h"
 #include "backends/local/bundle.h"
+#include "backends/local/child.h"
 #include "backends/local/enclose.h"
 #include "backends/local/listener.h"
 #include "backends/local/mnt.h"
@@ -308,7 +309,7 @@ static void launch_seal(pid_t init)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)init);
 	ns = open(path, O_RDONLY | O_CLOEXEC);
-	pid = ns < 0 ? -1 : fork();
+	pid = ns < 0 ? -1 : cube_local_child(0);
 	if (pid == 0)
 		seal_child(ns);
 	if (pid > 0)
