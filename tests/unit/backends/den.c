@@ -7,10 +7,12 @@
 #include <grp.h>
 #include <limits.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,6 +164,13 @@ bool den_left(const struct stage *s, const char *id)
 	return access(path, F_OK) == 0 || den_group_left(id) || den_process_left(id);
 }
 
+/* Behind a change of ids, which takes it back. */
+void den_die_together(void)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() == 1)
+		_exit(125);
+}
+
 int den_again(const char *arg, uid_t uid)
 {
 	char self[PATH_MAX], word[64];
@@ -179,6 +188,7 @@ int den_again(const char *arg, uid_t uid)
 		if (uid != 0 &&
 		    (setgroups(0, NULL) < 0 || setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0))
 			_exit(126);
+		den_die_together();
 		execv(self, argv);
 		_exit(127);
 	}

@@ -46,6 +46,9 @@ bool den_left(const struct stage *s, const char *id);
  * 0 as that user, with nobody's groups. */
 int den_again(const char *arg, uid_t uid);
 
+/* In a child: it ends when its parent does, so that a test that is cut off leaves nothing that runs on. */
+void den_die_together(void);
+
 /* A file in memory that holds an archive: entries are added in order. */
 struct den_tar;
 struct den_tar *den_tar_new(const char *filter); /* NULL, "gzip", "bzip2", "xz", "zstd" */

@@ -298,6 +298,7 @@ static pid_t victim_start(int *ret_out)
 	if (pid == 0) {
 		if (dup2(ends[1], STDOUT_FILENO) < 0)
 			_exit(1);
+		den_die_together();
 		execv(self, argv);
 		_exit(127);
 	}

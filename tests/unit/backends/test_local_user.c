@@ -22,8 +22,9 @@
 #include "backends/local/ids.h"
 #include "tests/unit/backends/den.h"
 
-#define COUNT  65536
-#define ROUNDS 12
+#define COUNT         65536
+#define VICTIM_ROUNDS 1000 /* nobody killed it: the test is over */
+#define ROUNDS        8
 
 static struct stage stage;
 /* Ids that nobody else has here, not even another run of this test. */
@@ -255,7 +256,7 @@ static int role_victim(void)
 
 	if (role_open(&b) != 0)
 		return 1;
-	for (;;) {
+	for (unsigned i = 0; i < VICTIM_ROUNDS; i++) {
 		struct cube_spec spec = den_spec();
 		char *id;
 
@@ -266,6 +267,7 @@ static int role_victim(void)
 		if (!told)
 			told = write(STDOUT_FILENO, "ready\n", 6) == 6;
 	}
+	return 0;
 }
 
 struct swept {
@@ -357,6 +359,7 @@ static void killed(void **state)
 		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 		pid = fork();
 		if (pid == 0) {
+			den_die_together();
 			(void)dup2(ends[1], STDOUT_FILENO);
 			_exit(den_again("victim", somebody));
 		}
