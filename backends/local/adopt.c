@@ -54,15 +54,28 @@ bool cube_local_adopt_is(pid_t init, const char *id)
  * /workspace; what is found there is checked to be the overlay before and has no link in its path. */
 static _Noreturn void adopt_child(int ns, int out)
 {
+	union {
+		char space[CMSG_SPACE(2 * sizeof(int))];
+		struct cmsghdr head;
+	} control = {.head = {.cmsg_len = CMSG_LEN(2 * sizeof(int)),
+			      .cmsg_level = SOL_SOCKET,
+			      .cmsg_type = SCM_RIGHTS}};
+	char c = 0;
+	struct iovec iov = {.iov_base = &c, .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control.space)};
 	int fds[2];
 
-	if (setns(ns, CLONE_NEWNS) < 0)
-		_exit(1);
+	if (!cube_local_child_enter(ns, CLONE_NEWNS))
+		cube_local_child_exit(1);
 	fds[0] = open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	fds[1] = open_tree(AT_FDCWD, "/workspace", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	if (fds[0] < 0 || fds[1] < 0 || cube_fd_send(out, "", 1, fds, 2) < 0)
-		_exit(1);
-	_exit(0);
+	if (fds[0] < 0 || fds[1] < 0)
+		cube_local_child_exit(1);
+	__builtin_memcpy(CMSG_DATA(&control.head), fds, sizeof(fds));
+	cube_local_child_exit(syscall(SYS_sendmsg, out, &msg, 0) == 1 ? 0 : 1);
 }
 
 static int adopt_receive(int in, int fds[2])

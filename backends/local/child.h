@@ -2,12 +2,15 @@
 /* A child that makes a few system calls and ends.
  *
  * The system call itself and not fork(3): nothing of the C library's (or a sanitizer's, which would start a thread) runs
- * in the child, so that it has one thread and may enter or make namespaces. It must do nothing but system calls, and
- * end by _exit. */
+ * in the child, so that it has one thread and may enter or make namespaces. For the same reason it calls nothing that
+ * a sanitizer puts a function of its own before, which might want a lock that another thread held: these here. */
 #ifndef CUBEFS_BACKENDS_LOCAL_CHILD_H
 #define CUBEFS_BACKENDS_LOCAL_CHILD_H
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -16,6 +19,38 @@
 static inline pid_t cube_local_child(unsigned long spaces)
 {
 	return (pid_t)syscall(SYS_clone, spaces | SIGCHLD, 0UL, 0UL, 0UL, 0UL);
+}
+
+static inline _Noreturn void cube_local_child_exit(int code)
+{
+	for (;;)
+		(void)syscall(SYS_exit_group, code);
+}
+
+/* Waits until the other end of a pipe says something or is closed. */
+static inline void cube_local_child_wait(int fd)
+{
+	char c;
+
+	(void)syscall(SYS_read, fd, &c, 1UL);
+}
+
+static inline void cube_local_child_close(int fd)
+{
+	(void)syscall(SYS_close, fd);
+}
+
+/* Writes @len bytes to the file @path, which is there; true if it took them all. */
+static inline bool cube_local_child_put(const char *path, const char *text, size_t len)
+{
+	long fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
+
+	return fd >= 0 && syscall(SYS_write, fd, text, len) == (long)len;
+}
+
+static inline bool cube_local_child_enter(int ns, int kind)
+{
+	return syscall(SYS_setns, ns, kind) == 0;
 }
 
 #endif

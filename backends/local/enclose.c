@@ -25,36 +25,26 @@ void cube_local_enclose_init(struct cube_local_enclose *e, const struct cube_loc
 		(void)snprintf(e->map, sizeof(e->map), "0 0 1");
 }
 
-static int enclose_write(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int rc = fd < 0 || write(fd, text, strlen(text)) < 0 ? -errno : 0;
-
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
 /* Who enters has no rights outside any more, so one who stayed outside writes its maps. snprintf does not
  * allocate for this and takes no lock. */
 static _Noreturn void enclose_map(const struct cube_local_enclose *e, int go, pid_t who)
 {
-	char path[64], c;
-	int rc = read(go, &c, 1) == 1 ? 0 : -EPIPE;
+	size_t len = strlen(e->map);
+	char path[64];
+	bool done;
 
-	if (rc == 0) {
+	cube_local_child_wait(go);
+	(void)snprintf(path, sizeof(path), "/proc/%d/gid_map", (int)who);
+	if (!cube_local_child_put(path, e->map,
+				  len)) { /* one who has no group ids may map his own all the same */
+		(void)snprintf(path, sizeof(path), "/proc/%d/setgroups", (int)who);
+		(void)cube_local_child_put(path, "deny", 4);
 		(void)snprintf(path, sizeof(path), "/proc/%d/gid_map", (int)who);
-		if (enclose_write(path, e->map) <
-		    0) { /* one who has no group ids may map his own all the same */
-			(void)snprintf(path, sizeof(path), "/proc/%d/setgroups", (int)who);
-			(void)enclose_write(path, "deny");
-			(void)snprintf(path, sizeof(path), "/proc/%d/gid_map", (int)who);
-			(void)enclose_write(path, e->map);
-		}
-		(void)snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)who);
-		rc = enclose_write(path, e->map);
+		(void)cube_local_child_put(path, e->map, len);
 	}
-	_exit(rc < 0 ? -rc & 0xff : 0);
+	(void)snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)who);
+	done = cube_local_child_put(path, e->map, len);
+	cube_local_child_exit(done ? 0 : 1);
 }
 
 int cube_local_enclose_enter(const struct cube_local_enclose *e)
@@ -67,7 +57,7 @@ int cube_local_enclose_enter(const struct cube_local_enclose *e)
 		return -errno;
 	helper = cube_local_child(0);
 	if (helper == 0) {
-		close(go[1]);
+		cube_local_child_close(go[1]);
 		enclose_map(e, go[0], self);
 	}
 	if (helper < 0 || unshare(CLONE_NEWUSER) < 0 || write(go[1], "", 1) != 1)
@@ -76,7 +66,7 @@ int cube_local_enclose_enter(const struct cube_local_enclose *e)
 	close(go[1]);
 	if (helper > 0)
 		(void)waitpid(helper, &status, 0);
-	if (rc == 0 && WIFEXITED(status) && WEXITSTATUS(status) != 0)
-		rc = -WEXITSTATUS(status);
+	if (rc == 0 && status != 0)
+		rc = -EPERM;
 	return rc == 0 && setrlimit(RLIMIT_NPROC, &limit) < 0 ? -errno : rc;
 }

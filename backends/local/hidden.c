@@ -168,15 +168,24 @@ void cube_local_hidden_start(void)
 	hidden_done = ends[0];
 }
 
+int cube_local_hidden_wait(struct cube_cancel *cancel)
+{
+	struct pollfd p[] = {{.fd = hidden_done, .events = POLLIN},
+			     {.fd = cube_cancel_fd(cancel), .events = POLLIN}};
+
+	if (hidden_done >= 0)
+		(void)poll(p, CUBE_COUNT(p), HIDDEN_WAIT_MS);
+	return cube_cancel_fired(cancel) ? -EINTR : 0;
+}
+
 /* False where there is no whole result. */
 static bool hidden_collect(struct cube_buf *list)
 {
-	struct pollfd p = {.fd = hidden_done, .events = POLLIN};
 	size_t before = list->len;
 	struct stat st;
 	char *to;
 
-	if (hidden_result < 0 || poll(&p, 1, HIDDEN_WAIT_MS) != 1 || fstat(hidden_result, &st) < 0 ||
+	if (hidden_result < 0 || cube_local_hidden_wait(NULL) < 0 || fstat(hidden_result, &st) < 0 ||
 	    st.st_size < 1)
 		return false;
 	to = cube_buf_reserve(list, (size_t)st.st_size);

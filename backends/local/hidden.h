@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "backends/base/buf.h"
+#include "backends/base/cancel.h"
 #include "backends/base/err.h"
 
 #define CUBE_HIDDEN_MAX (16u << 20) /* bytes of the list */
@@ -20,6 +21,9 @@ extern const char *const cube_local_hidden_roots[];
 /* Starts the walk in a process of its own, once. The process must have one thread. Where it cannot be
  * started, cube_local_hidden_get does the work. */
 void cube_local_hidden_start(void);
+
+/* Waits for what was started; 0, also when it takes too long or nothing was, or -EINTR: @cancel fired. */
+int cube_local_hidden_wait(struct cube_cancel *cancel);
 
 /* Adds the paths, each with its NUL, to @list. Waits for what was started, or walks itself; @fresh: walk
  * again, what was found earlier is out of date. */

@@ -103,13 +103,12 @@ static int ids_write(pid_t pid, const char *file, const char *text)
 static pid_t ids_hold(const int wait[2])
 {
 	pid_t pid = cube_local_child(CLONE_NEWUSER);
-	char c;
 
 	if (pid != 0)
 		return pid < 0 ? -errno : pid;
-	close(wait[1]);
-	(void)!read(wait[0], &c, 1);
-	_exit(0);
+	cube_local_child_close(wait[1]);
+	cube_local_child_wait(wait[0]);
+	cube_local_child_exit(0);
 }
 
 static int ids_map_and_open(pid_t pid, const struct cube_local_ids *ids, int *ret_fd)

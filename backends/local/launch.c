@@ -292,12 +292,10 @@ static int launch_run(struct launch *l, struct cube_cancel *cancel, struct cube_
  * own. */
 static _Noreturn void seal_child(int ns)
 {
-	int fd;
+	bool done = cube_local_child_enter(ns, CLONE_NEWUSER) &&
+		    cube_local_child_put("/proc/sys/user/max_user_namespaces", "0", 1);
 
-	if (setns(ns, CLONE_NEWUSER) < 0)
-		_exit(1);
-	fd = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
-	_exit(fd >= 0 && write(fd, "0", 1) == 1 ? 0 : 1);
+	cube_local_child_exit(done ? 0 : 1);
 }
 
 static void launch_seal(pid_t init)

@@ -127,6 +127,8 @@ static int create_new(struct cube_local *b, const struct cube_spec *spec, struct
 	int rc = create_record(b, spec, &rec, err);
 
 	if (rc == 0)
+		rc = cube_local_template_wait(b, rec.template, cancel, err);
+	if (rc == 0)
 		rc = cube_local_cube_new(b, spec->uid, &rec, &c, err);
 	if (rc != 0)
 		return rc;
@@ -194,7 +196,9 @@ int cube_local_start(struct cube_backend *base, const char *id, struct cube_canc
 		return rc;
 	if (!(b->base.caps & CUBE_CAP_EXEC))
 		return cube_fail(err, -EOPNOTSUPP, "%s", b->base.missing[0]);
-	rc = cube_local_cube_mount(b, c, NULL, err);
+	rc = cube_local_template_wait(b, c->rec.template, cancel, err);
+	if (rc == 0)
+		rc = cube_local_cube_mount(b, c, NULL, err);
 	if (rc < 0)
 		return rc;
 	rc = cube_run(b, c, cancel, err);

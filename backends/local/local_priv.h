@@ -109,6 +109,10 @@ int cube_local_template_open(struct cube_local *b, const char *name, struct cube
 void cube_local_base_close(struct cube_local_base *base);
 /* Directories of this machine that are bound read only in it. */
 void cube_local_template_binds(const struct cube_local *b, const char *name, struct cube_local_shown *ret);
+/* Waits for what has to be found out before it can be opened; that again waits otherwise, without being
+ * interrupted. -EINTR. */
+int cube_local_template_wait(const struct cube_local *b, const char *name, struct cube_cancel *cancel,
+			     struct cube_err *err);
 /* Of a create line without one. */
 const char *cube_local_template_default(const struct cube_local *b);
 /* -EOPNOTSUPP: it is there and can run no sandbox. */

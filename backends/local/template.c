@@ -9,6 +9,7 @@
 #include "backends/base/json.h"
 #include "backends/base/macros.h"
 #include "backends/base/name.h"
+#include "backends/local/hidden.h"
 #include "backends/local/mnt.h"
 #include "backends/local/template_priv.h"
 
@@ -64,6 +65,14 @@ void cube_local_template_binds(const struct cube_local *b, const char *name, str
 	ret->n = 0;
 	if (strcmp(name, TEMPLATE_HOST) == 0 && b->host->slash < 0)
 		cube_local_mask_shown(ret);
+}
+
+int cube_local_template_wait(const struct cube_local *b, const char *name, struct cube_cancel *cancel,
+			     struct cube_err *err)
+{
+	int rc = strcmp(name, TEMPLATE_HOST) == 0 && b->host->slash >= 0 ? cube_local_hidden_wait(cancel) : 0;
+
+	return rc < 0 ? cube_fail(err, rc, "interrupted") : 0;
 }
 
 int cube_local_template_open(struct cube_local *b, const char *name, struct cube_local_base *ret,
