@@ -31,6 +31,7 @@ static const struct {
 	{"usage", "measure what a sandbox uses"},
 	{"persist", "keep sandboxes when the daemon ends"},
 	{"users", "run a job as another user"},
+	{"rename", "give a running sandbox another host name"},
 };
 
 const char *cube_cap_name(unsigned n)
@@ -333,6 +334,18 @@ int cube_backend_limit(struct cube_backend *b, const char *id, const struct cube
 		r = cube_check_limits(b, limits, &c.why);
 	if (r == 0 && b->ops->limit != NULL) /* NULL: then nothing was asked for */
 		r = b->ops->limit(b, id, limits, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err)
+{
+	struct call c = CALL("rename", id);
+	int r = call_begin_id(&c, CUBE_CAP_RENAME);
+
+	if (r == 0 && (name == NULL || !cube_name_ok(name)))
+		r = cube_fail(&c.why, -EINVAL, "rename: the name is no sandbox name");
+	if (r == 0)
+		r = b->ops->rename(b, id, name, &c.why);
 	return call_end(&c, r, err);
 }
 

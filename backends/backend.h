@@ -57,8 +57,9 @@ enum cube_cap {
 	CUBE_CAP_USAGE = 1u << 11,   /* usage */
 	CUBE_CAP_PERSIST = 1u << 12, /* sandboxes outlive the daemon */
 	CUBE_CAP_USERS = 1u << 13,   /* jobs as another user than the first */
+	CUBE_CAP_RENAME = 1u << 14,  /* rename: the host name inside */
 };
-#define CUBE_CAP_COUNT 14
+#define CUBE_CAP_COUNT 15
 /* "exec", "files", ... of bit number @n; NULL beyond. */
 const char *cube_cap_name(unsigned n);
 
@@ -224,6 +225,11 @@ struct cube_backend_ops {
 	int (*limit)(struct cube_backend *b, const char *id, const struct cube_limits *limits,
 		     struct cube_err *err);
 
+	/* CUBE_CAP_RENAME. The host name inside becomes @name (a sandbox's name), at once and for what starts
+	 * later. What already runs may have read the old one. Must be quick: it is what a pool's sandbox waits
+	 * for when it is taken. */
+	int (*rename)(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
+
 	/* CUBE_CAP_EXEC. A new link to a running sandbox (else -EHOSTDOWN); may block until its agent answers
 	 * or
 	 * @cancel fires. An earlier link to the same sandbox may go `down` for it.
@@ -291,6 +297,8 @@ int cube_backend_resume(struct cube_backend *b, const char *id, struct cube_canc
 			struct cube_err *err);
 int cube_backend_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits,
 		       struct cube_err *err);
+/* @name is checked: -EINVAL. */
+int cube_backend_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
 int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
 		      void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
 int cube_backend_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);

@@ -38,6 +38,7 @@ static const struct op_rule op_rules[] = {
 	OP(pause, CUBE_CAP_PAUSE),
 	OP(resume, CUBE_CAP_PAUSE),
 	OP(limit, CAPS_LIMITS),
+	OP(rename, CUBE_CAP_RENAME),
 	OP(link, CUBE_CAP_EXEC),
 	OP(root, CUBE_CAP_FILES),
 	OP(usage, CUBE_CAP_USAGE),

@@ -20,7 +20,7 @@
 static const char *const op_names[] = {
 	"any",   "status", "create",        "destroy",         "inspect",         "list",
 	"start", "stop",   "pause",         "resume",          "limit",           "link",
-	"root",  "usage",  "template_list", "template_import", "template_remove",
+	"root",  "usage",  "template_list", "template_import", "template_remove", "rename",
 };
 
 enum rule_kind { RULE_FAIL, RULE_LOSE, RULE_DELAY, RULE_HOLD };

@@ -168,6 +168,16 @@ static int forward_limit(struct cube_backend *b, const char *id, const struct cu
 	return after(&a, r);
 }
 
+static int forward_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err)
+{
+	struct around a = around(b, "rename", id, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->rename(a.inner, id, name, err);
+	return after(&a, r);
+}
+
 static int forward_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
 			void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err)
 {
@@ -280,6 +290,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(pause),
 		KEEP(resume),
 		KEEP(limit),
+		KEEP(rename),
 		KEEP(link),
 		KEEP(root),
 		KEEP(usage),

@@ -20,7 +20,7 @@
 #define LOCAL_CAPS                                                                                           \
 	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
 	 CUBE_CAP_TEMPLATES | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS |          \
-	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS)
+	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME)
 
 #define LOCAL_MEMORY       (UINT64_C(2) << 30)
 #define LOCAL_PIDS         1024
@@ -229,6 +229,7 @@ const struct cube_backend_ops cube_backend_local = {
 	.pause = cube_local_pause,
 	.resume = cube_local_resume,
 	.limit = cube_local_limit,
+	.rename = cube_local_rename,
 	.link = cube_local_link,
 	.root = cube_local_root,
 	.usage = cube_local_usage,

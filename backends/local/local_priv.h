@@ -141,6 +141,10 @@ int cube_local_resume(struct cube_backend *b, const char *id, struct cube_cancel
 int cube_local_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits,
 		     struct cube_err *err);
 
+/* ---- rename.c ---- */
+
+int cube_local_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
+
 /* ---- look.c ---- */
 
 int cube_local_inspect(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err);

@@ -130,6 +130,7 @@ static struct mem_box *box_new(struct mem *m, const struct cube_spec *spec, cons
 	cube_list_init(&b->sessions);
 	(void)snprintf(b->id, sizeof(b->id), "%s", id);
 	(void)snprintf(b->uid, sizeof(b->uid), "%s", spec->uid);
+	(void)snprintf(b->hostname, sizeof(b->hostname), "%.64s", spec->name);
 	(void)snprintf(b->template, sizeof(b->template), "%s",
 		       spec->template != NULL ? spec->template : MEM_TEMPLATE_BASE);
 	return b;

@@ -123,6 +123,7 @@ struct mem_box {
 	char id[CUBE_ID_MAX + 1];
 	char uid[CUBE_ID_MAX + 1];
 	char template[CUBE_ID_MAX + 1];
+	char hostname[CUBE_ID_MAX + 1];
 	bool making; /* its directories are being made */
 	enum cube_state state;
 	char reason[64];
@@ -171,6 +172,7 @@ int mem_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cu
 int mem_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
 int mem_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
 int mem_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits, struct cube_err *err);
+int mem_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
 int mem_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
 int mem_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 

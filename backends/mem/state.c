@@ -176,6 +176,16 @@ int mem_limit(struct cube_backend *b, const char *id, const struct cube_limits *
 	return box_unlock(box, 0);
 }
 
+int mem_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err)
+{
+	struct mem_box *box = box_lock(b, id, err);
+
+	if (box == NULL)
+		return -ENOENT;
+	(void)snprintf(box->hostname, sizeof(box->hostname), "%.64s", name);
+	return box_unlock(box, 0);
+}
+
 int mem_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err)
 {
 	struct mem_box *box = box_lock(b, id, err);

@@ -275,6 +275,12 @@ static enum mem_step word_id(struct mem_proc *p)
 	return done(p, 0);
 }
 
+static enum mem_step word_hostname(struct mem_proc *p)
+{
+	mem_proc_printf(p, false, "%s\n", p->box->hostname);
+	return done(p, 0);
+}
+
 static enum mem_step word_stty(struct mem_proc *p)
 {
 	if (strcmp(p->args.v[1], "size") != 0)
@@ -392,6 +398,7 @@ static const struct mem_word words[] = {
 	{"export", 0, MANY, "[NAME[=VALUE] ...]", word_export},
 	{"false", 0, MANY, "", word_false},
 	{"hang", 0, 0, "", word_hang},
+	{"hostname", 0, 0, "", word_hostname},
 	{"id", 0, 1, "[-u|-g]", word_id},
 	{"ignore", 1, MANY, "SIGNAL ...", word_ignore},
 	{"kill", 1, 1, "SIGNAL", word_kill},

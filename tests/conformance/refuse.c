@@ -212,11 +212,22 @@ static void no_users(struct subject *s)
 	expect_no_job(s, ask_user);
 }
 
+static void no_rename(struct subject *s)
+{
+	char *id = stage_create(&s->stage, NULL);
+	struct cube_err err;
+
+	expect_failure(cube_backend_rename(s->stage.b, id, "other", &err), -EOPNOTSUPP, &err);
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(id);
+}
+
 const struct check checks_refuse[] = {
 	{"no exec", 0, CUBE_CAP_EXEC, no_exec},
 	{"no files", 0, CUBE_CAP_FILES, no_files},
 	{"no pause", 0, CUBE_CAP_PAUSE, no_pause},
 	{"no stop", 0, CUBE_CAP_STOP, no_stop},
+	{"no rename", 0, CUBE_CAP_RENAME, no_rename},
 	{"no usage", 0, CUBE_CAP_USAGE, no_usage},
 	{"no templates", 0, CUBE_CAP_TEMPLATES, no_templates},
 	{"no open network", 0, CUBE_CAP_NET_OPEN, no_net},

@@ -155,6 +155,30 @@ static void change_limits(struct subject *s)
 	drop(s, id);
 }
 
+/* At once, and for what is started later. */
+static void another_name(struct subject *s)
+{
+	char *id = stage_create(&s->stage, NULL);
+	struct cube_err err;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct ear *e = ear_open(&s->stage, id);
+		char *text;
+
+		if (i == 0)
+			assert_int_equal(cube_backend_rename(s->stage.b, id, "another-name", NULL), 0);
+		text = run_text(e, "hostname");
+		assert_string_equal(text, "another-name\n");
+		cube_free(text);
+		ear_close(e);
+		assert_int_equal(cube_backend_stop(s->stage.b, id, 0, NULL, NULL), 0);
+		assert_int_equal(cube_backend_start(s->stage.b, id, NULL, NULL), 0);
+	}
+	expect_failure(cube_backend_rename(s->stage.b, id, "no/name", &err), -EINVAL, &err);
+	drop(s, id);
+	expect_failure(cube_backend_rename(s->stage.b, "no-such-sandbox", "x", &err), -ENOENT, &err);
+}
+
 const struct check checks_state[] = {
 	{"stop, start, and again", CUBE_CAP_STOP, 0, stop_start},
 	{"stop, destroy", CUBE_CAP_STOP, 0, stop_destroy},
@@ -165,6 +189,7 @@ const struct check checks_state[] = {
 	{"pause, destroy", CUBE_CAP_PAUSE, 0, pause_destroy},
 	{"pause, stop", CUBE_CAP_PAUSE | CUBE_CAP_STOP, 0, pause_stop},
 	{"a pause is no time", CUBE_CAP_PAUSE | CUBE_CAP_EXEC, 0, pause_keeps_time},
+	{"another host name", CUBE_CAP_RENAME | CUBE_CAP_EXEC | CUBE_CAP_STOP, 0, another_name},
 	{"other limits", CUBE_CAP_PIDS, 0, change_limits},
 	{.name = NULL},
 };

@@ -50,6 +50,7 @@ static const struct {
 	CHANGE(pause),
 	CHANGE(resume),
 	CHANGE(limit),
+	CHANGE(rename),
 	CHANGE(link),
 	CHANGE(root),
 	CHANGE(usage),
@@ -87,13 +88,10 @@ static void a_capability_is_missing(void **state)
 		uint32_t cap;
 		const char *word;
 	} cases[] = {
-		{CUBE_CAP_EXEC, "link"},
-		{CUBE_CAP_FILES, "root"},
-		{CUBE_CAP_PAUSE, "pause"},
-		{CUBE_CAP_STOP, "start"},
-		{CUBE_CAP_TEMPLATES, "template_"},
-		{CUBE_CAP_USAGE, "usage"},
-		{CUBE_CAP_MEMORY | CUBE_CAP_PIDS, "limit"},
+		{CUBE_CAP_EXEC, "link"},           {CUBE_CAP_FILES, "root"},
+		{CUBE_CAP_PAUSE, "pause"},         {CUBE_CAP_STOP, "start"},
+		{CUBE_CAP_TEMPLATES, "template_"}, {CUBE_CAP_USAGE, "usage"},
+		{CUBE_CAP_RENAME, "rename"},       {CUBE_CAP_MEMORY | CUBE_CAP_PIDS, "limit"},
 	};
 
 	(void)state;
@@ -136,6 +134,7 @@ static void capability_names(void **state)
 	}
 	assert_string_equal(cube_cap_name(0), "exec");
 	assert_string_equal(cube_cap_name(13), "users");
+	assert_string_equal(cube_cap_name(14), "rename");
 	assert_null(cube_cap_name(CUBE_CAP_COUNT));
 }
 
