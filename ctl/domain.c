@@ -94,6 +94,7 @@ static void domain_free(struct cube_domain *d)
 	cube_alarms_close(own->alarms);
 	cube_events_close(d->events);
 	cube_errlog_free(d->errors);
+	cube_buf_done(&d->done);
 	cube_map_free(d->by_name);
 	cube_close_auto(&d->state_fd);
 	cube_close_auto(&own->cubes_fd);
@@ -141,6 +142,7 @@ static struct cube_domain *domain_new(const struct cube_domain_options *o)
 	cube_list_init(&own->dying);
 	cube_list_init(&own->conns);
 	cube_waitq_init(&d->changed);
+	cube_buf_init(&d->done, CUBE_DONE_MAX);
 	cube_alarm_init(&own->usage, domain_usage_due);
 	cube_alarm_init(&own->sync, domain_sync_due);
 	cube_list_init(&own->unsynced);

@@ -42,6 +42,7 @@ struct cube_service {
 	struct cube_domain *domain;
 	struct cube_list templates; /* struct cube_template_entry (ctl/template.h) */
 	uint64_t seq;               /* stable cursor for listings */
+	struct cube_buf done; /* as cube_cube.done, of the backend and of its templates; shown in `status` */
 };
 
 /* News for whoever shows the tree (fs/): names that came and went, so that caches can be dropped. Called
@@ -53,6 +54,17 @@ struct cube_domain_watcher {
 			     const char *name); /* also under its old name at a rename */
 	void (*entry_changed)(void *ctx, struct cube_cube *c, const char *dir,
 			      const char *name); /* "jobs", "build" */
+};
+
+/* What the verbs mkdir, rmdir and mv do: the operations of the tree that is shown, on the paths in
+ * call->words[1] and [2], beneath the directory of the root or of the sandbox call->object. As a verb's run:
+ * under the lock, 1 and cube_verb_finish later, or a refusal. */
+enum cube_path_act { CUBE_PATH_MKDIR, CUBE_PATH_RMDIR, CUBE_PATH_MV };
+struct cube_verb_call;
+struct cube_domain_paths {
+	void *ctx;
+	/* NULL: no tree is shown */
+	int (*start)(void *ctx, enum cube_path_act act, struct cube_verb_call *call, struct cube_err *err);
 };
 
 struct cube_domain {
@@ -69,7 +81,9 @@ struct cube_domain {
 	struct cube_waitq changed; /* a cube came, went or changed its state */
 	struct cube_events *events;
 	struct cube_errlog *errors;
+	struct cube_buf done; /* as cube_cube.done, of the root's verbs; shown in its `ctl` */
 	struct cube_domain_watcher watcher;
+	struct cube_domain_paths paths;
 	struct cube_deferred *deferred, **deferred_tail;
 	uint64_t next_seq;
 	uint64_t started_wall;

@@ -47,6 +47,7 @@ static void service_free(struct cube_service *s)
 	cube_templates_close(s);
 	cube_backend_close(s->backend);
 	cube_free(s->there);
+	cube_buf_done(&s->done);
 	cube_free(own->name);
 	cube_free(own->state_dir);
 	cube_free(own);
@@ -78,6 +79,7 @@ static int service_open(struct cube_domain *d, const char *name, const char *kin
 		return cube_fail(err, -ENOMEM, "backend '%s': out of memory", name);
 	cube_list_init(&own->s.link);
 	cube_list_init(&own->s.templates);
+	cube_buf_init(&own->s.done, CUBE_DONE_MAX);
 	own->s.domain = d;
 	own->name = cube_strdup(name);
 	int r = own->name == NULL ? cube_fail(err, -ENOMEM, "backend '%s': out of memory", name)

@@ -195,10 +195,10 @@ int cube_session_remove(struct cube_session *s, struct cube_err *err)
 	session_end_commands(s, &ended);
 	if (c->agent != NULL && s->open)
 		cube_link_session_close(c->agent, s->number, false);
-	session_entry_changed(s);
 	cube_wake(&s->changed);
 	cube_session_ref(s);
 	cube_session_delist(s);
+	session_entry_changed(s); /* news of a name that went: it must be gone */
 	if (cube_state_save(c, NULL) < 0)
 		cube_log(CUBE_LOG_WARNING, "ctl", "sandbox '%s': the end of session '%s' is not on disk",
 			 c->name, s->name);

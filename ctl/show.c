@@ -130,6 +130,7 @@ int cube_show_root_ctl(struct cube_domain *d, struct cube_buf *out)
 	cube_show_num(out, "spool_limit", d->spool_limit);
 	cube_show_num(out, "jobs_kept", d->jobs_kept);
 	cube_show_num(out, "exit_patience", d->exit_patience_s);
+	cube_buf_add(out, d->done.data, d->done.len);
 	return cube_show_usage(CUBE_SCOPE_ROOT, NULL, out);
 }
 

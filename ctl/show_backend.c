@@ -31,6 +31,7 @@ int cube_show_backend_status(struct cube_service *s, struct cube_buf *out)
 	cube_show_caps(out, b->caps);
 	cube_buf_addc(out, '\n');
 	show_missing(b, out);
+	cube_buf_add(out, s->done.data, s->done.len);
 	return out->error;
 }
 

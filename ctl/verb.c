@@ -14,15 +14,16 @@
 #include "ctl/verbs/verbs.h"
 #include "ctl/words.h"
 
-static const struct cube_verb *const root_verbs[] = {&cube_verb_create, &cube_verb_destroy, &cube_verb_rename,
-						     &cube_verb_root_set, NULL};
+static const struct cube_verb *const root_verbs[] = {
+	&cube_verb_create, &cube_verb_destroy, &cube_verb_rename,   &cube_verb_mkdir,
+	&cube_verb_rmdir,  &cube_verb_mv,      &cube_verb_root_set, NULL};
 static const struct cube_verb *const backend_verbs[] = {&cube_verb_refresh, NULL};
 static const struct cube_verb *const template_verbs[] = {&cube_verb_template_import,
 							 &cube_verb_template_cancel, NULL};
 static const struct cube_verb *const cube_verbs_of_cube[] = {
-	&cube_verb_life_start, &cube_verb_life_stop,   &cube_verb_life_restart,
-	&cube_verb_life_pause, &cube_verb_life_resume, &cube_verb_kill,
-	&cube_verb_wait,       &cube_verb_set,         NULL};
+	&cube_verb_life_start,  &cube_verb_life_stop, &cube_verb_life_restart, &cube_verb_life_pause,
+	&cube_verb_life_resume, &cube_verb_kill,      &cube_verb_wait,         &cube_verb_mkdir,
+	&cube_verb_rmdir,       &cube_verb_mv,        &cube_verb_set,          NULL};
 static const struct cube_verb *const session_verbs[] = {&cube_verb_session_kill, &cube_verb_session_reset,
 							&cube_verb_session_set, NULL};
 static const struct cube_verb *const job_verbs[] = {&cube_verb_job_kill,    &cube_verb_job_eof,
@@ -69,6 +70,20 @@ static const struct cube_backend *object_backend(enum cube_scope scope, void *ob
 	if (scope == CUBE_SCOPE_TEMPLATE)
 		return ((struct cube_template_entry *)object)->service->backend;
 	return NULL;
+}
+
+/* Where the end of what was left to itself is told. */
+static struct cube_buf *object_done(struct cube_domain *d, enum cube_scope scope, void *object)
+{
+	struct cube_cube *c = object_cube(scope, object);
+
+	if (c != NULL)
+		return &c->done;
+	if (scope == CUBE_SCOPE_BACKEND)
+		return &((struct cube_service *)object)->done;
+	if (scope == CUBE_SCOPE_TEMPLATE)
+		return &((struct cube_template_entry *)object)->service->done;
+	return &d->done;
 }
 
 static void object_ref(enum cube_scope scope, void *object)
@@ -237,10 +252,12 @@ static void behind_report(struct verb_behind *b, int code)
 			     call->err.text);
 	else
 		n = snprintf(line, sizeof(line), "done %s ok\n", b->name);
-	if (c != NULL && n > 0)
-		behind_note(&c->done, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
-	cube_event(call->domain->events, c != NULL ? c->name : NULL, "verb", "%s %s", b->name,
-		   code < 0 ? call->err.text : "ok");
+	if (n > 0)
+		behind_note(object_done(call->domain, call->scope, call->object), line,
+			    (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
+	cube_event(call->domain->events, c != NULL ? c->name : NULL, "verb", "%s %s%s%s", b->name,
+		   code < 0 ? cube_errno_name(code) : "ok", code < 0 ? " " : "",
+		   code < 0 ? call->err.text : "");
 	if (code < 0)
 		cube_errlog_add(c != NULL ? c->errors : call->domain->errors, &call->by, b->name, &call->err);
 }

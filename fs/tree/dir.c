@@ -87,6 +87,23 @@ int cube_dir_lookup(struct cube_req *r)
 	return p == NULL ? -ENOENT : dir_answer(r, dir_child_node(r->n, p));
 }
 
+int cube_dir_enter(struct cube_node *n, const char *name, struct cube_node **ret)
+{
+	const struct cube_entry *e;
+	void *p;
+
+	if (n->obj->type->gone(n->obj->p))
+		return -ENOENT;
+	e = dir_fixed(n, name);
+	if (e != NULL && !S_ISDIR(e->mode))
+		return S_ISLNK(e->mode) ? -ELOOP : -ENOTDIR;
+	p = e == NULL ? dir_child(n, name) : NULL;
+	if (e == NULL && p == NULL)
+		return -ENOENT;
+	*ret = e != NULL ? cube_node_get(n->obj, e) : dir_child_node(n, p);
+	return *ret != NULL ? 0 : -ENOMEM;
+}
+
 /* ---- listing ---- */
 
 int cube_dir_opendir(struct cube_req *r)

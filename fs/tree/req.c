@@ -254,7 +254,7 @@ void cube_req_timeout(struct cube_req *r, uint64_t ms)
 
 /* ---- coming in, being called off ---- */
 
-void cube_tree_submit(struct cube_tree *t, struct cube_req *r)
+void cube_req_submit(struct cube_tree *t, struct cube_req *r)
 {
 	const struct req_op *op = &req_ops[r->op];
 	uint64_t id = r->node & CUBE_FILES_ID ? r->new_parent : r->node;
@@ -263,7 +263,6 @@ void cube_tree_submit(struct cube_tree *t, struct cube_req *r)
 	r->step = op->run;
 	cube_waiter_init(&r->waiter, req_woken);
 	cube_alarm_init(&r->alarm, req_alarm);
-	cube_domain_enter(t->domain);
 	r->key = ++t->next_key;
 	r->n = op->handle ? r->handle->node : cube_node_find(t, id);
 	if (r->n != NULL) {
@@ -272,10 +271,16 @@ void cube_tree_submit(struct cube_tree *t, struct cube_req *r)
 	} else {
 		cube_req_finish(r, -ESTALE);
 	}
+}
+
+void cube_tree_submit(struct cube_tree *t, struct cube_req *r)
+{
+	cube_domain_enter(t->domain);
+	cube_req_submit(t, r);
 	cube_domain_leave(t->domain);
 }
 
-static void req_call_off(struct cube_req *r, int code)
+void cube_req_call_off(struct cube_req *r, int code)
 {
 	if (!r->is_parked)
 		return; /* it is being served this moment */
@@ -295,7 +300,7 @@ bool cube_tree_cancel(struct cube_tree *t, uint64_t key)
 	r = cube_imap_get(t->parked, key);
 	if (r != NULL) {
 		over = r->is_parked;
-		req_call_off(r, -EINTR);
+		cube_req_call_off(r, -EINTR);
 	}
 	cube_domain_leave(t->domain);
 	return over;
@@ -335,7 +340,7 @@ void cube_tree_shutdown(struct cube_tree *t)
 	while (r = NULL, cube_imap_each(t->parked, req_first, &r) != 0) {
 		if (r->err.code == 0)
 			cube_fail(&r->err, -EHOSTDOWN, "cubefs is ending");
-		req_call_off(r, -EHOSTDOWN);
+		cube_req_call_off(r, -EHOSTDOWN);
 	}
 	cube_domain_leave(t->domain);
 }

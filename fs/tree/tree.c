@@ -11,7 +11,7 @@
  *
  * Of names that went. That a name is missing is believed by nobody, so one that came needs no telling. */
 
-static void tree_tell(struct cube_tree *t, struct cube_node *parent, const char *name)
+void cube_tree_tell(struct cube_tree *t, struct cube_node *parent, const char *name)
 {
 	if (t->watcher.entry != NULL && parent != NULL && !t->silent)
 		t->watcher.entry(t->watcher.ctx, parent->id, name);
@@ -22,7 +22,7 @@ static void tree_cube_removed(void *ctx, struct cube_cube *c, const char *name)
 	struct cube_tree *t = ctx;
 	struct cube_obj *o = cube_obj_peek(t, &cube_type_cube, c);
 
-	tree_tell(t, t->root_node, name);
+	cube_tree_tell(t, t->root_node, name);
 	if (o == NULL || c->phase != CUBE_REMOVED)
 		return;
 	cube_obj_ref(o);
@@ -43,7 +43,7 @@ static void tree_entry_changed(void *ctx, struct cube_cube *c, const char *dir, 
 		if (n == NULL || n->entry->level == NULL || strcmp(n->entry->name, dir) != 0)
 			continue;
 		if (n->entry->level->find == NULL || n->entry->level->find(c, name) == NULL)
-			tree_tell(t, n, name);
+			cube_tree_tell(t, n, name);
 	}
 }
 
@@ -71,6 +71,7 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 		goto fail;
 	o->domain->watcher = (struct cube_domain_watcher){
 		.ctx = t, .cube_removed = tree_cube_removed, .entry_changed = tree_entry_changed};
+	o->domain->paths = (struct cube_domain_paths){.ctx = t, .start = cube_path_start};
 	return t;
 fail:
 	cube_tree_free(t);
@@ -92,6 +93,7 @@ void cube_tree_free(struct cube_tree *t)
 		return;
 	cube_domain_enter(t->domain);
 	t->domain->watcher = (struct cube_domain_watcher){0};
+	t->domain->paths = (struct cube_domain_paths){0};
 	cube_mark_drop(t, NULL);
 	cube_attach_drop_all(t);
 	cube_list_each (i, &t->handles)

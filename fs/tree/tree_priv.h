@@ -103,6 +103,10 @@ extern const struct cube_class cube_class_text, cube_class_ctl, cube_class_exec,
 
 /* ---- requests (req.c) ---- */
 
+/* cube_tree_submit and cube_tree_cancel for who is under the lock already. Who is served this moment is not
+ * called off. */
+void cube_req_submit(struct cube_tree *t, struct cube_req *r);
+void cube_req_call_off(struct cube_req *r, int code);
 /* Runs r->step and does what it says. */
 void cube_req_run(struct cube_req *r);
 /* Wait for @q and run the step again. Returns CUBE_PARK, or -EHOSTDOWN when the daemon is closing. */
@@ -120,6 +124,9 @@ void cube_req_timeout(struct cube_req *r, uint64_t ms);
 void cube_tree_note(struct cube_tree *t, struct cube_obj *o, const struct cube_caller *by,
 		    const char *operation, const struct cube_err *err);
 
+/* The front end's caches: @name in @parent went. */
+void cube_tree_tell(struct cube_tree *t, struct cube_node *parent, const char *name);
+
 /* ---- operations (one table in req.c) ---- */
 int cube_dir_lookup(struct cube_req *r);
 int cube_dir_mkdir(struct cube_req *r);
@@ -129,6 +136,8 @@ int cube_dir_rmdir(struct cube_req *r);
 int cube_dir_rename(struct cube_req *r);
 int cube_dir_opendir(struct cube_req *r);
 int cube_dir_readdir(struct cube_req *r);
+/* The directory @name in the directory @n, a reference: -ENOENT, -ENOTDIR, -ELOOP (a link), -ENOMEM. */
+int cube_dir_enter(struct cube_node *n, const char *name, struct cube_node **ret);
 int cube_attr_get(struct cube_req *r);
 int cube_attr_set(struct cube_req *r);
 int cube_attr_access(struct cube_req *r);
@@ -173,6 +182,9 @@ int cube_attach_step(struct cube_req *r);
 int cube_attach_peek(struct cube_req *r);
 void cube_attach_drop(struct cube_obj *o);
 void cube_attach_drop_all(struct cube_tree *t);
+
+/* ---- path.c: mkdir, rmdir and mv as verbs ---- */
+int cube_path_start(void *tree, enum cube_path_act act, struct cube_verb_call *call, struct cube_err *err);
 
 /* ---- mark.c: who removes ---- */
 /* What a mark at @o covers: its sandbox, or (the root's object) all of backends/. */
