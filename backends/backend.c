@@ -32,6 +32,7 @@ static const struct {
 	{"persist", "keep sandboxes when the daemon ends"},
 	{"users", "run a job as another user"},
 	{"rename", "give a running sandbox another host name"},
+	{"ports", "connect to what listens in a sandbox"},
 };
 
 const char *cube_cap_name(unsigned n)
@@ -399,13 +400,64 @@ int cube_backend_root(struct cube_backend *b, const char *id, struct cube_root *
 int cube_backend_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err)
 {
 	struct call c = CALL("usage", id);
-	struct cube_usage u = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+	struct cube_usage u = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+			       UINT64_MAX, UINT64_MAX, UINT64_MAX};
 	int r = call_begin_id(&c, CUBE_CAP_USAGE);
 
 	if (r == 0)
 		r = b->ops->usage(b, id, &u, &c.why);
 	if (r == 0)
 		*ret = u;
+	return call_end(&c, r, err);
+}
+
+/* ---- Ports ---- */
+
+int cube_backend_dial(struct cube_backend *b, const char *id, const struct cube_target *target,
+		      struct cube_cancel *cancel, int *ret_fd, struct cube_err *err)
+{
+	struct call c = CALL("dial", id);
+	cube_auto_fd fd = -1;
+	int r = call_begin_id(&c, CUBE_CAP_PORTS);
+
+	if (r == 0 && !cube_check_target(target))
+		r = cube_fail(&c.why, -EINVAL, "backend %s: nothing can listen there", b->name);
+	if (r == 0)
+		r = b->ops->dial(b, id, target, cancel, &fd, &c.why);
+	if (r == 0 && fd < 0)
+		r = call_nonsense(&c, "no connection");
+	if (r == 0)
+		*ret_fd = cube_steal_fd(&fd);
+	return call_end(&c, r, err);
+}
+
+struct listening_call {
+	void (*each)(void *ctx, const struct cube_listener *l);
+	void *ctx;
+	unsigned n;
+};
+
+static void listening_each(void *ctx, const struct cube_listener *l)
+{
+	struct listening_call *lc = ctx;
+	struct cube_listener copy = *l;
+
+	if (cube_check_listener(&copy) && lc->n < CUBE_LISTENERS_MAX) {
+		lc->n++;
+		lc->each(lc->ctx, &copy);
+	}
+}
+
+int cube_backend_listening(struct cube_backend *b, const char *id,
+			   void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
+			   struct cube_err *err)
+{
+	struct call c = CALL("listening", id);
+	struct listening_call lc = {.each = each, .ctx = ctx};
+	int r = call_begin_id(&c, CUBE_CAP_PORTS);
+
+	if (r == 0)
+		r = b->ops->listening(b, id, listening_each, &lc, &c.why);
 	return call_end(&c, r, err);
 }
 

@@ -58,8 +58,9 @@ enum cube_cap {
 	CUBE_CAP_PERSIST = 1u << 12, /* sandboxes outlive the daemon */
 	CUBE_CAP_USERS = 1u << 13,   /* jobs as another user than the first */
 	CUBE_CAP_RENAME = 1u << 14,  /* rename: the host name inside */
+	CUBE_CAP_PORTS = 1u << 15,   /* dial, listening */
 };
-#define CUBE_CAP_COUNT 15
+#define CUBE_CAP_COUNT 16
 /* "exec", "files", ... of bit number @n; NULL beyond. */
 const char *cube_cap_name(unsigned n);
 
@@ -117,6 +118,26 @@ struct cube_info {
 struct cube_usage { /* UINT64_MAX: not known */
 	uint64_t pids, cpu_ns, memory, disk;
 	uint64_t oom_kills;
+	uint64_t net_in, net_out; /* bytes, without its loopback device */
+};
+
+/* What can be connected to in a sandbox. */
+enum cube_target_kind {
+	CUBE_TARGET_TCP,      /* a port of its loopback device, IPv4 before IPv6 */
+	CUBE_TARGET_UNIX,     /* a socket in its files */
+	CUBE_TARGET_ABSTRACT, /* one of Linux's abstract sockets */
+};
+#define CUBE_TARGET_PATH 107 /* bytes of a socket's name that the kernel takes */
+struct cube_target {
+	enum cube_target_kind kind;
+	uint16_t port;                   /* TCP */
+	char path[CUBE_TARGET_PATH + 1]; /* unix: absolute, as seen inside; abstract: its name */
+};
+#define CUBE_LISTENERS_MAX 1024
+struct cube_listener {
+	struct cube_target target;
+	char address[64]; /* TCP: the one it listens at; else empty */
+	char program[64]; /* its name, which it chose itself; may be empty */
 };
 
 /* A sandbox's file systems on this machine. Directory descriptors, the caller's to close. What is
@@ -243,6 +264,17 @@ struct cube_backend_ops {
 	/* CUBE_CAP_USAGE. Must be cheap: no walk over files on the caller's time. */
 	int (*usage)(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 
+	/* CUBE_CAP_PORTS, of a running or paused sandbox (else -EHOSTDOWN). dial: a non-blocking stream socket
+	 * that is connected or about to be (writable tells, SO_ERROR how it ended); never waits for who listens.
+	 * -ECONNREFUSED nobody does; -EAGAIN too many wait there already. What the inside has put in the way of
+	 * @target leads nowhere but inside. listening: what listens inside, in any order, at most
+	 * CUBE_LISTENERS_MAX. */
+	int (*dial)(struct cube_backend *b, const char *id, const struct cube_target *target,
+		    struct cube_cancel *cancel, int *ret_fd, struct cube_err *err);
+	int (*listening)(struct cube_backend *b, const char *id,
+			 void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
+			 struct cube_err *err);
+
 	/* CUBE_CAP_TEMPLATES. import is resumable and idempotent; progress as text lines through @log. */
 	int (*template_list)(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
 			     void *ctx, struct cube_err *err);
@@ -303,6 +335,11 @@ int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_
 		      void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
 int cube_backend_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
 int cube_backend_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
+int cube_backend_dial(struct cube_backend *b, const char *id, const struct cube_target *target,
+		      struct cube_cancel *cancel, int *ret_fd, struct cube_err *err);
+int cube_backend_listening(struct cube_backend *b, const char *id,
+			   void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
+			   struct cube_err *err);
 int cube_backend_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
 			       void *ctx, struct cube_err *err);
 /* @source as written in the verb; @source_fd an open descriptor where it is a path of this machine, opened

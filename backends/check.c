@@ -42,6 +42,8 @@ static const struct op_rule op_rules[] = {
 	OP(link, CUBE_CAP_EXEC),
 	OP(root, CUBE_CAP_FILES),
 	OP(usage, CUBE_CAP_USAGE),
+	OP(dial, CUBE_CAP_PORTS),
+	OP(listening, CUBE_CAP_PORTS),
 	OP(template_list, CUBE_CAP_TEMPLATES),
 	OP(template_import, CUBE_CAP_TEMPLATES),
 	OP(template_remove, CUBE_CAP_TEMPLATES),
@@ -241,4 +243,27 @@ bool cube_check_root(const struct cube_root *root)
 			return false;
 	}
 	return true;
+}
+
+bool cube_check_target(const struct cube_target *t)
+{
+	size_t len = strnlen(t->path, sizeof(t->path));
+
+	switch (t->kind) {
+	case CUBE_TARGET_TCP:
+		return t->port != 0;
+	case CUBE_TARGET_UNIX:
+		return t->path[0] == '/' && len > 1 && len < sizeof(t->path);
+	case CUBE_TARGET_ABSTRACT:
+		return len > 0 && len < sizeof(t->path);
+	}
+	return false;
+}
+
+/* The path is a name to be used again, and may have any byte. */
+bool cube_check_listener(struct cube_listener *l)
+{
+	tidy(l->address, sizeof(l->address));
+	tidy(l->program, sizeof(l->program));
+	return cube_check_target(&l->target);
 }

@@ -29,5 +29,9 @@ bool cube_check_info(struct cube_info *info);
 bool cube_check_template(struct cube_template *t);
 void cube_check_status(const struct cube_backend *b, struct cube_status *st);
 bool cube_check_root(const struct cube_root *root);
+bool cube_check_listener(struct cube_listener *l);
+
+/* A port above 0, an absolute path, a name. */
+bool cube_check_target(const struct cube_target *t);
 
 #endif

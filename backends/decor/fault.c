@@ -18,9 +18,26 @@
 #define DELAY_MAX_MS 3600000
 
 static const char *const op_names[] = {
-	"any",   "status", "create",        "destroy",         "inspect",         "list",
-	"start", "stop",   "pause",         "resume",          "limit",           "link",
-	"root",  "usage",  "template_list", "template_import", "template_remove", "rename",
+	"any",
+	"status",
+	"create",
+	"destroy",
+	"inspect",
+	"list",
+	"start",
+	"stop",
+	"pause",
+	"resume",
+	"limit",
+	"link",
+	"root",
+	"usage",
+	"dial",
+	"listening",
+	"template_list",
+	"template_import",
+	"template_remove",
+	"rename",
 };
 
 enum rule_kind { RULE_FAIL, RULE_LOSE, RULE_DELAY, RULE_HOLD };

@@ -225,6 +225,33 @@ static int forward_usage(struct cube_backend *b, const char *id, struct cube_usa
 	return r;
 }
 
+static int forward_dial(struct cube_backend *b, const char *id, const struct cube_target *target,
+			struct cube_cancel *cancel, int *ret_fd, struct cube_err *err)
+{
+	struct around a = around(b, "dial", id, cancel, err);
+	cube_auto_fd fd = -1;
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->dial(a.inner, id, target, cancel, &fd, err);
+	r = after(&a, r);
+	if (r == 0)
+		*ret_fd = cube_steal_fd(&fd);
+	return r;
+}
+
+static int forward_listening(struct cube_backend *b, const char *id,
+			     void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
+			     struct cube_err *err)
+{
+	struct around a = around(b, "listening", id, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->listening(a.inner, id, each, ctx, err);
+	return after(&a, r);
+}
+
 static int forward_template_list(struct cube_backend *b,
 				 void (*each)(void *ctx, const struct cube_template *t), void *ctx,
 				 struct cube_err *err)
@@ -294,6 +321,8 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(link),
 		KEEP(root),
 		KEEP(usage),
+		KEEP(dial),
+		KEEP(listening),
 		KEEP(template_list),
 		KEEP(template_import),
 		KEEP(template_remove),

@@ -113,7 +113,7 @@ void cube_local_group_usage(const struct cube_local_cgroups *c, const char *id, 
 	cube_auto_fd oom = cube_local_group_oom_file(c, id);
 	uint64_t us = cube_local_group_number(c->v2, id, "cpu.stat", "usage_usec");
 
-	*ret = (struct cube_usage){.disk = UINT64_MAX};
+	*ret = (struct cube_usage){.disk = UINT64_MAX, .net_in = UINT64_MAX, .net_out = UINT64_MAX};
 	ret->pids = usage_of(c, id, CUBE_CTL_PIDS, "pids.current", "", "pids.current", "");
 	ret->cpu_ns = us != UINT64_MAX
 			      ? us * 1000

@@ -20,7 +20,7 @@
 #define LOCAL_CAPS                                                                                           \
 	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
 	 CUBE_CAP_TEMPLATES | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS |          \
-	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME)
+	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME | CUBE_CAP_PORTS)
 
 #define LOCAL_MEMORY       (UINT64_C(2) << 30)
 #define LOCAL_PIDS         1024
@@ -233,6 +233,8 @@ const struct cube_backend_ops cube_backend_local = {
 	.link = cube_local_link,
 	.root = cube_local_root,
 	.usage = cube_local_usage,
+	.dial = cube_local_dial,
+	.listening = cube_local_listening,
 	.template_list = cube_local_template_list,
 	.template_import = cube_local_template_import,
 	.template_remove = cube_local_template_remove,

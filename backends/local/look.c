@@ -78,6 +78,7 @@ int cube_local_list(struct cube_backend *base, struct cube_cancel *cancel,
 int cube_local_usage(struct cube_backend *base, const char *id, struct cube_usage *ret, struct cube_err *err)
 {
 	struct cube_local *b = cube_local_of(base);
+	cube_auto_fd proc = -1;
 	struct local_cube *c;
 	int rc = cube_local_cube_get(b, id, &c, err);
 
@@ -85,6 +86,9 @@ int cube_local_usage(struct cube_backend *base, const char *id, struct cube_usag
 		return rc;
 	cube_local_group_usage(&b->cgroups, c->id, ret);
 	ret->disk = cube_local_disk_get(b->disk, c->id);
+	proc = cube_local_cube_proc(c, NULL);
+	if (proc >= 0)
+		cube_local_net_bytes(proc, &ret->net_in, &ret->net_out);
 	return 0;
 }
 

@@ -240,7 +240,7 @@ const struct cube_backend_ops cube_backend_mem = {
 	.summary = "sandboxes in memory, for tests: a tiny command language, real files, no privileges",
 	.caps = CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |
 		CUBE_CAP_TEMPLATES | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE | CUBE_CAP_USERS |
-		CUBE_CAP_RENAME,
+		CUBE_CAP_RENAME | CUBE_CAP_PORTS,
 	.par = CUBE_PAR_PER_CUBE,
 	.open = mem_open,
 	.close = mem_close,
@@ -259,6 +259,8 @@ const struct cube_backend_ops cube_backend_mem = {
 	.link = mem_link,
 	.root = mem_root,
 	.usage = mem_usage,
+	.dial = mem_dial,
+	.listening = mem_listening,
 	.template_list = mem_template_list,
 	.template_import = mem_template_import,
 	.template_remove = mem_template_remove,

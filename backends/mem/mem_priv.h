@@ -176,6 +176,13 @@ int mem_rename(struct cube_backend *b, const char *id, const char *name, struct 
 int mem_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
 int mem_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 
+/* ---- ports.c; they take the lock ---- */
+
+int mem_dial(struct cube_backend *b, const char *id, const struct cube_target *target,
+	     struct cube_cancel *cancel, int *ret_fd, struct cube_err *err);
+int mem_listening(struct cube_backend *b, const char *id,
+		  void (*each)(void *ctx, const struct cube_listener *l), void *ctx, struct cube_err *err);
+
 /* ---- tree.c: directories. No lock ---- */
 
 /* A name below the instance's directory: "ID/root". Makes both directories of a sandbox from @template. */

@@ -198,6 +198,8 @@ int mem_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, st
 		.memory = mem_box_eaten(box),
 		.disk = UINT64_MAX, /* to know it would be a walk */
 		.oom_kills = box->oom_kills,
+		.net_in = UINT64_MAX, /* it has no network */
+		.net_out = UINT64_MAX,
 	};
 	return box_unlock(box, 0);
 }

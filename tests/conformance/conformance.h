@@ -52,6 +52,7 @@ extern const struct check checks_session[];
 extern const struct check checks_again[];
 extern const struct check checks_files[];
 extern const struct check checks_template[];
+extern const struct check checks_ports[];
 extern const struct check checks_refuse[];
 
 /* A sandbox with a link to it. */

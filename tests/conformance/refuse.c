@@ -62,6 +62,19 @@ static int call_usage(struct subject *s, const char *id, struct cube_err *err)
 	return cube_backend_usage(s->stage.b, id, &usage, err);
 }
 
+static int call_dial(struct subject *s, const char *id, struct cube_err *err)
+{
+	const struct cube_target t = {.kind = CUBE_TARGET_TCP, .port = 1};
+	int fd;
+
+	return cube_backend_dial(s->stage.b, id, &t, NULL, &fd, err);
+}
+
+static void no_ports(struct subject *s)
+{
+	expect_refusal(s, call_dial);
+}
+
 static void no_exec(struct subject *s)
 {
 	expect_refusal(s, call_link);
@@ -236,6 +249,7 @@ const struct check checks_refuse[] = {
 	{"no limit on pids", 0, CUBE_CAP_PIDS, no_pids},
 	{"no limit on disk", 0, CUBE_CAP_DISK, no_disk},
 	{"no terminal", CUBE_CAP_EXEC, CUBE_CAP_TTY, no_tty},
+	{"no ports", 0, CUBE_CAP_PORTS, no_ports},
 	{"no other users", CUBE_CAP_EXEC, CUBE_CAP_USERS, no_users},
 	{.name = NULL},
 };
