@@ -359,7 +359,7 @@ int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_
 
 	assert(handler->up != NULL && handler->synced != NULL && handler->started != NULL &&
 	       handler->output != NULL);
-	assert(handler->input_space != NULL && handler->session != NULL && handler->ended != NULL);
+	assert(handler->input != NULL && handler->session != NULL && handler->ended != NULL);
 	assert(handler->down != NULL);
 	if (r == 0)
 		r = b->ops->link(b, id, handler, ctx, cancel, &l, &c.why);

@@ -95,8 +95,10 @@ struct cube_link_handler {
 	void (*started)(void *ctx, uint64_t job, int pid);
 	/* The spool is valid up to @total bytes, of which @err_total were stderr. Never goes backwards. */
 	void (*output)(void *ctx, uint64_t job, uint64_t total, uint64_t err_total);
-	/* cube_link_input will take something again. */
-	void (*input_space)(void *ctx, uint64_t job);
+	/* The far side has @got bytes of the job's input in all: they are safe there, whatever becomes of the
+	 * link. Said of what it reports, before `synced` (the caller goes on from there), and whenever it is more;
+	 * cube_link_input may take something again. */
+	void (*input)(void *ctx, uint64_t job, uint64_t got);
 	/* Comes before the `ended` of the command that changed it. */
 	void (*session)(void *ctx, const struct cube_link_session *s);
 	/* Only `output` may follow for this job, of what a child in the background prints. @err is set where it could not be started at all (code 126, 127 or 2). */
@@ -132,8 +134,9 @@ struct cube_link {
  * rest are copied. -EBUSY the session has a command; -EMSGSIZE above 4 MiB; -EHOSTDOWN the link is
  * down; -ENOMEM. */
 int cube_link_start(struct cube_link *l, const struct cube_link_start *s, struct cube_err *err);
-/* Bytes for the job's stdin: how many were taken, 0 when its window is full (`input_space` follows)
- * or the job is not there any more. */
+/* Bytes for the job's stdin, behind those before: how many were taken, 0 when its window is full (`input`
+ * follows) or the job is not there any more. What was taken is on its way: the caller keeps it until `input`
+ * says that it has arrived. */
 ptrdiff_t cube_link_input(struct cube_link *l, uint64_t job, const void *data, size_t len);
 /* End of its stdin, after all that was taken before. */
 void cube_link_eof(struct cube_link *l, uint64_t job);

@@ -374,7 +374,7 @@ static void conn_output(void *ctx, uint64_t job, uint64_t total, uint64_t err_to
 	conn_settle_job(conn, j, cube_job_transcribe);
 }
 
-static void conn_input_space(void *ctx, uint64_t job)
+static void conn_input(void *ctx, uint64_t job, uint64_t got)
 {
 	struct cube_conn *conn = conn_enter(ctx);
 	struct cube_job *j;
@@ -382,10 +382,8 @@ static void conn_input_space(void *ctx, uint64_t job)
 	if (conn == NULL)
 		return;
 	j = cube_job_by_number(conn->cube, job);
-	if (j != NULL && j->state == CUBE_JOB_RUNNING) {
-		cube_job_feed(j);
-		cube_wake(&j->changed);
-	}
+	if (j != NULL && j->state == CUBE_JOB_RUNNING)
+		cube_job_input_got(j, got);
 	conn_leave(conn);
 }
 
@@ -452,7 +450,7 @@ static const struct cube_link_handler conn_handler = {
 	.synced = conn_synced,
 	.started = conn_started,
 	.output = conn_output,
-	.input_space = conn_input_space,
+	.input = conn_input,
 	.session = conn_session,
 	.ended = conn_ended,
 	.down = conn_down,

@@ -335,7 +335,6 @@ int cube_load_all(struct cube_domain *d, struct cube_err *err);
 /* journal.c: facts about jobs, one line each. Add to the pending lines, then flush with one write. */
 void cube_journal_job(struct cube_job *j); /* all that is known before the end */
 void cube_journal_end(struct cube_job *j);
-void cube_journal_fed(struct cube_job *j);
 void cube_journal_gone(struct cube_job *j);
 void cube_journal_session(struct cube_session *s); /* where its shell is, what it has */
 int cube_journal_flush(struct cube_cube *c, struct cube_err *err);
@@ -404,10 +403,13 @@ struct cube_job_own {
 	bool interrupted;     /* its writer was interrupted: sent again if the link was down */
 	int fatal;            /* the last fatal signal that cubefs sent; 0: none */
 	/* stdin */
-	int in_fd; /* jobs/N.in while needed; -1 */
-	uint64_t in_size, in_fed;
-	bool in_pipe; /* the running command has an open stdin */
-	bool in_eof;  /* end of input after what is on disk */
+	int in_fd;        /* jobs/in.N while needed; -1 */
+	uint64_t in_size; /* bytes that were written: each is in the file until the far side has it */
+	uint64_t in_fed;  /* of these, handed to the present link */
+	uint64_t in_got;  /* of these, safe at the far side */
+	uint64_t in_base; /* of these, given back to the disk */
+	bool in_pipe;     /* the running command has an open stdin */
+	bool in_eof;      /* end of input after what is on disk */
 	bool eof_sent;
 	/* transcript */
 	uint64_t said_out, said_err;
@@ -443,10 +445,12 @@ void cube_jobs_settle(struct cube_cube *c); /* all that have ended */
 void cube_job_transcribe(struct cube_job *j);
 /* job_input.c */
 int cube_job_input_file(const struct cube_job *j, char out[32]);
-void cube_job_feed(struct cube_job *j);        /* pass on what is on disk, as far as the far side takes it */
-void cube_job_input_start(struct cube_job *j); /* decides whether it has one */
-void cube_job_input_done(struct cube_job *j);  /* it ended: nothing is read any more */
-void cube_job_input_adopt(struct cube_job *j); /* after a load: its writers are gone */
+void cube_job_feed(struct cube_job *j); /* pass on what is on disk, as far as the far side takes it */
+void cube_job_input_got(struct cube_job *j, uint64_t got); /* the far side has so much in all */
+void cube_job_input_again(struct cube_job *j);             /* it has nothing: the start never arrived */
+void cube_job_input_start(struct cube_job *j);             /* decides whether it has one */
+void cube_job_input_done(struct cube_job *j);              /* it ended: nothing is read any more */
+void cube_job_input_adopt(struct cube_job *j);             /* after a load: its writers are gone */
 
 /* jobs_dir.c: after a load: files that belong to nothing go, slots that are taken are known. */
 void cube_jobs_dir_clean(struct cube_cube *c);

@@ -77,9 +77,12 @@ void cube_job_interrupt(struct cube_job *j);
 /* -EBUSY before it has a command, 0 after its end (nothing to do). One that waits ends `killed` without a start. */
 int cube_job_kill(struct cube_job *j, int sig, struct cube_err *err);
 
-/* stdin. Before the start what is written is kept on disk; afterwards it is handed on as the command reads, and
- * a writer waits (returns 0: wait on j->changed) while more than 1 MiB is unread. -EPIPE after its end or eof. */
+/* stdin. What is taken is on disk until the far side has it, so that a daemon that is killed neither loses nor
+ * repeats a byte. Before the start any amount is; afterwards a writer waits (returns 0: wait on j->changed) while
+ * 1 MiB has not arrived there. -EPIPE after its end or eof; -ENOSPC. */
 ssize_t cube_job_input(struct cube_job *j, const void *data, size_t len, struct cube_err *err);
+/* Bytes of stdin that were taken so far; 0 after the end. */
+uint64_t cube_job_input_total(struct cube_job *j);
 void cube_job_input_open(struct cube_job *j);
 void cube_job_input_close(struct cube_job *j); /* the last close may be the end of file: by in_mode */
 int cube_job_eof(struct cube_job *j, struct cube_err *err);

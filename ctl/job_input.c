@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stdin of a job: kept on disk until it starts, passed on as the far side takes it, ended by the rules of
- * interface.md. Nothing of it is in memory. */
+/* stdin of a job: kept on disk until the far side has it, passed on as that takes it, ended by the rules of
+ * interface.md. Nothing of it is in memory.
+ *
+ * Not a byte is lost or doubled when this process is killed: what a write promised is in the file before the
+ * write returns, at the offset that it has in the input; the far side counts what it got, tells the count to the
+ * next link, and that goes on from there. Nothing about it is in the journal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +15,7 @@
 #include "ctl/ctl_priv.h"
 
 #define FEED_PIECE ((size_t)64 << 10)
+#define FEED_AHEAD (UINT64_C(1) << 20) /* of a command that runs: written, and not yet at the far side */
 
 int cube_job_input_file(const struct cube_job *j, char out[32])
 {
@@ -35,7 +40,7 @@ static int input_open(struct cube_job_own *own)
 	return own->in_fd >= 0 ? 0 : -errno;
 }
 
-/* Before the start: at the end of the file. */
+/* What is written goes to the end of the file; so it is kept whatever becomes of this process or of the link. */
 static ssize_t input_keep(struct cube_job *j, const void *data, size_t len, struct cube_err *err)
 {
 	struct cube_job_own *own = cube_job_own(j);
@@ -51,10 +56,29 @@ static ssize_t input_keep(struct cube_job *j, const void *data, size_t len, stru
 	return n;
 }
 
+/* For a command that runs: on as far as it goes, at once from memory where nothing waits before it. */
+static ssize_t input_pass(struct cube_job *j, const void *data, size_t len, struct cube_err *err)
+{
+	struct cube_job_own *own = cube_job_own(j);
+	uint64_t ahead = own->in_size - own->in_got;
+	bool direct = own->in_fed == own->in_size && cube_conn_ready(j->cube);
+	ptrdiff_t taken;
+	ssize_t n;
+
+	if (ahead >= FEED_AHEAD)
+		return 0;
+	n = input_keep(j, data, len < FEED_AHEAD - ahead ? len : (size_t)(FEED_AHEAD - ahead), err);
+	if (n <= 0 || !direct)
+		return n;
+	taken = cube_link_input(j->cube->agent, j->number, data, (size_t)n);
+	if (taken > 0)
+		own->in_fed += (uint64_t)taken;
+	return n;
+}
+
 ssize_t cube_job_input(struct cube_job *j, const void *data, size_t len, struct cube_err *err)
 {
 	struct cube_job_own *own = cube_job_own(j);
-	ptrdiff_t n;
 
 	if (j->state == CUBE_JOB_ENDED || own->in_eof || j->forgotten)
 		return cube_fail(err, -EPIPE, "job '%s': its input has ended", j->name);
@@ -65,11 +89,12 @@ ssize_t cube_job_input(struct cube_job *j, const void *data, size_t len, struct 
 				 "job '%s' was started without an input; `stdin pipe` in its ctl before the "
 				 "start makes one",
 				 j->name);
-	if (own->in_fed < own->in_size || !cube_conn_ready(j->cube))
-		return 0; /* what came first goes first */
-	n = cube_link_input(j->cube->agent, j->number, data, len);
-	return n >= 0 ? n
-		      : cube_fail(err, (int)n, "job '%s': its input: %s", j->name, cube_errno_text((int)n));
+	return input_pass(j, data, len, err);
+}
+
+uint64_t cube_job_input_total(struct cube_job *j)
+{
+	return cube_job_own(j)->in_size;
 }
 
 /* ---- Passing on ---- */
@@ -89,30 +114,64 @@ static bool feed_piece(struct cube_job *j)
 	if (taken <= 0)
 		return false;
 	own->in_fed += (uint64_t)taken;
-	cube_journal_fed(j);
 	return true;
 }
 
 void cube_job_feed(struct cube_job *j)
 {
 	struct cube_job_own *own = cube_job_own(j);
-	bool fed = false;
 
 	if (j->state != CUBE_JOB_RUNNING || !own->in_pipe || !cube_conn_ready(j->cube))
 		return;
 	if (own->in_fed < own->in_size && input_open(own) < 0)
 		return;
 	while (own->in_fed < own->in_size && feed_piece(j))
-		fed = true;
-	if (fed) {
-		(void)cube_journal_flush(j->cube,
-					 NULL); /* at the worst the next daemon feeds a piece twice */
-		cube_wake(&j->changed);
-	}
+		;
 	if (own->in_fed == own->in_size && own->in_eof && !own->eof_sent) {
 		own->eof_sent = true;
 		cube_link_eof(j->cube->agent, j->number);
 	}
+}
+
+/* What has arrived is needed no more. The file keeps its length, which is how much was written; where its front
+ * cannot be given back by itself, all of it is, once all of it has arrived. */
+static void input_give_back(struct cube_job_own *own)
+{
+	off_t size = (off_t)own->in_size;
+
+	if (own->in_fd < 0 || own->in_got - own->in_base < FEED_AHEAD)
+		return;
+	if (fallocate(own->in_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)own->in_base,
+		      (off_t)(own->in_got - own->in_base)) == 0)
+		own->in_base = own->in_got;
+	else if (own->in_got == own->in_size && ftruncate(own->in_fd, 0) == 0)
+		own->in_base = ftruncate(own->in_fd, size) == 0 ? own->in_got : 0;
+}
+
+void cube_job_input_got(struct cube_job *j, uint64_t got)
+{
+	struct cube_job_own *own = cube_job_own(j);
+
+	if (got > own->in_size) /* no honest agent has more than was ever written */
+		got = own->in_size;
+	if (got > own->in_got)
+		own->in_got = got;
+	/* A new link begins where the far side is: what an earlier one had still under way is gone. */
+	if (!cube_conn_ready(j->cube) || own->in_fed < own->in_got) {
+		own->in_fed = own->in_got;
+		own->eof_sent = false;
+	}
+	input_give_back(own);
+	cube_job_feed(j);
+	cube_wake(&j->changed);
+}
+
+void cube_job_input_again(struct cube_job *j)
+{
+	struct cube_job_own *own = cube_job_own(j);
+
+	own->in_fed = own->in_got = 0;
+	own->eof_sent = false;
 }
 
 /* ---- Its end ---- */
@@ -171,7 +230,7 @@ void cube_job_input_done(struct cube_job *j)
 	own->in_fd = -1;
 	if (own->in_size > 0 && cube_job_input_file(j, file) == 0)
 		(void)unlinkat(j->cube->dir_fd, file, 0);
-	own->in_size = own->in_fed = 0;
+	own->in_size = own->in_fed = own->in_got = own->in_base = 0;
 }
 
 void cube_job_input_adopt(struct cube_job *j)
@@ -183,8 +242,6 @@ void cube_job_input_adopt(struct cube_job *j)
 	if (cube_job_input_file(j, file) == 0 &&
 	    fstatat(j->cube->dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		own->in_size = (uint64_t)st.st_size;
-	if (own->in_fed > own->in_size)
-		own->in_fed = own->in_size;
 	/* Whoever had it open lost it with the mount. */
 	if (j->state == CUBE_JOB_RUNNING && own->in_pipe && j->in_mode == CUBE_JOB_STDIN_PLAIN)
 		own->in_eof = true;

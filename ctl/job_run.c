@@ -213,8 +213,7 @@ void cube_job_try(struct cube_job *j)
 void cube_job_again(struct cube_job *j)
 {
 	run_hold(j);
-	cube_job_own(j)->in_fed = 0;
-	cube_job_own(j)->eof_sent = false;
+	cube_job_input_again(j);
 }
 
 static void run_go_on(struct cube_job *j)

@@ -5,7 +5,6 @@
  *
  *     {"job":7,...}              what is known before the end; a later line of the same job replaces it
  *     {"end":7,"how":"exit",...}
- *     {"fed":7,"to":65536}       so much of its input was passed on
  *     {"gone":7}                 forgotten, with its output
  *     {"session":1,"cwd":"/x"}
  *     {"next":9}                 numbers below were used
@@ -146,13 +145,6 @@ void cube_journal_end(struct cube_job *j)
 		journal_end_line(j, &cube_own(j->cube)->journal);
 }
 
-void cube_journal_fed(struct cube_job *j)
-{
-	if (!journal_off(j->cube))
-		cube_buf_printf(&cube_own(j->cube)->journal, "{\"fed\":%llu,\"to\":%llu}\n",
-				(unsigned long long)j->number, (unsigned long long)cube_job_own(j)->in_fed);
-}
-
 void cube_journal_gone(struct cube_job *j)
 {
 	if (!journal_off(j->cube))
@@ -233,9 +225,6 @@ int cube_journal_compact(struct cube_cube *c, struct cube_err *err)
 		struct cube_job *j = cube_list_entry(i, struct cube_job, link);
 
 		journal_job_line(j, &all);
-		if (cube_job_own(j)->in_fed > 0)
-			cube_buf_printf(&all, "{\"fed\":%llu,\"to\":%llu}\n", (unsigned long long)j->number,
-					(unsigned long long)cube_job_own(j)->in_fed);
 		if (j->state == CUBE_JOB_ENDED && !cube_job_own(j)->unsettled)
 			journal_end_line(j, &all);
 	}

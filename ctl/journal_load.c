@@ -132,15 +132,6 @@ static int line_end(struct cube_cube *c, const json_t *o)
 	return 0;
 }
 
-static int line_fed(struct cube_cube *c, const json_t *o)
-{
-	struct cube_job *j = cube_job_by_number(c, line_num(o, "fed"));
-
-	if (j != NULL)
-		cube_job_own(j)->in_fed = line_num(o, "to");
-	return 0;
-}
-
 static int line_gone(struct cube_cube *c, const json_t *o)
 {
 	struct cube_job *j = cube_job_by_number(c, line_num(o, "gone"));
@@ -178,8 +169,8 @@ static const struct {
 	const char *key;
 	int (*take)(struct cube_cube *c, const json_t *o);
 } line_kinds[] = {
-	{"job", line_job}, {"end", line_end},         {"gone", line_gone}, {"next", line_next},
-	{"fed", line_fed}, {"session", line_session}, /* behind "job", which has a session as well */
+	{"job", line_job},   {"end", line_end},         {"gone", line_gone},
+	{"next", line_next}, {"session", line_session}, /* behind "job", which has a session as well */
 };
 
 static int line_take(struct cube_cube *c, const char *line, size_t len)

@@ -71,6 +71,8 @@ int cube_show_job_status(struct cube_job *j, struct cube_buf *out)
 	cube_show_num(out, "timeout", j->timeout_s);
 	if (j->tty)
 		cube_buf_printf(out, "tty %u %u\n", j->rows, j->cols);
+	if (j->state != CUBE_JOB_ENDED)
+		cube_show_num(out, "input", cube_job_input_total(j));
 	cube_show_num(out, "bytes", j->total);
 	cube_show_num(out, "dropped", show_dropped(j));
 	return out->error;

@@ -307,8 +307,6 @@ static ptrdiff_t link_input(struct cube_link *base, uint64_t id, const void *dat
 		n = link_input_some(l, job, bytes + done, len - done);
 		done += n;
 	}
-	if (job != NULL && done < len)
-		job->starved = true;
 	pthread_mutex_unlock(&l->lock);
 	return (ptrdiff_t)done;
 }

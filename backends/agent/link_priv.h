@@ -14,9 +14,8 @@
 
 struct agent_job {
 	uint64_t id;
-	uint64_t session;     /* whose command it is, while it runs; 0 */
-	uint64_t sent, taken; /* of its input */
-	bool starved;         /* `input_space` is owed */
+	uint64_t session;               /* whose command it is, while it runs; 0 */
+	uint64_t sent, received, taken; /* of its input: by us, by the agent, by the command */
 	bool ended;
 	uint64_t total, err_total; /* of its output, as was last told */
 	int out_fd, order_fd; /* copies of ours; -1: none (not started here, or it has ended and the agent

@@ -65,24 +65,27 @@ static int recv_started(struct agent_link *l, const struct cube_wire_head *head,
 {
 	struct cube_wire_started m;
 	struct agent_job *job;
-	bool tell;
+	bool tell, adopted = false;
 
-	if (!cube_wire_get_started(body, head->len, &m))
+	if (!cube_wire_get_started(body, head->len, &m) || m.received - m.taken > CUBE_WIRE_WINDOW)
 		return recv_bad(err, "start");
 	pthread_mutex_lock(&l->lock);
 	job = cube_imap_get(l->jobs, head->id);
 	if (job == NULL) {
 		job = cube_agent_job_new(l, head->id, m.tail ? 0 : m.session);
 		if (job != NULL) {
-			job->sent = m.received;
+			job->sent = job->received = m.received;
 			job->taken = m.taken;
 			job->ended = m.tail;
+			adopted = !m.tail;
 		}
 	}
 	tell = job != NULL && !job->ended && m.pid != 0;
 	pthread_mutex_unlock(&l->lock);
 	if (tell && cube_agent_listening(l))
 		l->handler->started(l->ctx, head->id, (int)m.pid);
+	if (adopted && cube_agent_listening(l))
+		l->handler->input(l->ctx, head->id, m.received);
 	return 0;
 }
 
@@ -139,14 +142,15 @@ static int recv_credit(struct agent_link *l, const struct cube_wire_head *head, 
 		return recv_bad(err, "credit");
 	pthread_mutex_lock(&l->lock);
 	job = cube_imap_get(l->jobs, head->id);
-	if (job != NULL && taken > job->taken && taken <= job->sent) {
+	/* What was never sent is not believed. */
+	if (job != NULL && received <= job->sent && received >= job->received && taken >= job->taken) {
+		tell = !job->ended && (received > job->received || taken > job->taken);
+		job->received = received;
 		job->taken = taken;
-		tell = job->starved && !job->ended;
-		job->starved = job->starved && job->ended;
 	}
 	pthread_mutex_unlock(&l->lock);
 	if (tell && cube_agent_listening(l))
-		l->handler->input_space(l->ctx, head->id);
+		l->handler->input(l->ctx, head->id, received);
 	return 0;
 }
 

@@ -14,7 +14,7 @@ enum event_kind {
 	EVENT_SYNCED,
 	EVENT_STARTED,
 	EVENT_OUTPUT,
-	EVENT_SPACE,
+	EVENT_INPUT,
 	EVENT_SESSION,
 	EVENT_ENDED,
 };
@@ -24,7 +24,7 @@ struct mem_event {
 	enum event_kind kind;
 	uint64_t job; /* or the boot */
 	int pid;
-	struct cube_end_record end; /* also the totals of an output */
+	struct cube_end_record end; /* also the totals of an output, of an input */
 	struct cube_err why;
 	struct cube_link_session session;
 	char *cwd, *exports;
@@ -112,11 +112,14 @@ void mem_tell_output(struct mem_proc *p)
 	e->end.err_total = p->out.err_total;
 }
 
-void mem_tell_space(struct mem_proc *p)
+void mem_tell_input(struct mem_proc *p)
 {
-	if (p->in_full)
-		(void)event_add(p->box, EVENT_SPACE, p->job);
-	p->in_full = false;
+	struct mem_event *e = event_latest(p->box, EVENT_INPUT, p->job);
+
+	if (e == NULL)
+		e = event_add(p->box, EVENT_INPUT, p->job);
+	if (e != NULL)
+		e->end.total = p->in_got;
 }
 
 /* The texts of a session; false: out of memory. */
@@ -182,9 +185,9 @@ static void call_output(const struct mem_link *l, const struct mem_event *e)
 	l->handler->output(l->ctx, e->job, e->end.total, e->end.err_total);
 }
 
-static void call_space(const struct mem_link *l, const struct mem_event *e)
+static void call_input(const struct mem_link *l, const struct mem_event *e)
 {
-	l->handler->input_space(l->ctx, e->job);
+	l->handler->input(l->ctx, e->job, e->end.total);
 }
 
 static void call_session(const struct mem_link *l, const struct mem_event *e)
@@ -199,7 +202,7 @@ static void call_ended(const struct mem_link *l, const struct mem_event *e)
 
 static void (*const event_calls[])(const struct mem_link *l, const struct mem_event *e) = {
 	[EVENT_UP] = call_up,         [EVENT_SYNCED] = call_synced, [EVENT_STARTED] = call_started,
-	[EVENT_OUTPUT] = call_output, [EVENT_SPACE] = call_space,   [EVENT_SESSION] = call_session,
+	[EVENT_OUTPUT] = call_output, [EVENT_INPUT] = call_input,   [EVENT_SESSION] = call_session,
 	[EVENT_ENDED] = call_ended,
 };
 

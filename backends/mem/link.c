@@ -50,10 +50,10 @@ static ptrdiff_t link_input(struct cube_link *link, uint64_t job, const void *da
 
 	if (n > 0 && cube_buf_add(&p->in, data, n) < 0)
 		n = 0;
-	if (p != NULL && p->in_open && n < len)
-		p->in_full = true;
-	if (n > 0)
+	if (n > 0) {
+		p->in_got += n;
 		mem_kick(l->mem);
+	}
 	link_unlock(l);
 	return (ptrdiff_t)n;
 }
@@ -269,8 +269,10 @@ static void link_report(struct mem_box *b)
 		struct mem_proc *p = cube_list_entry(i, struct mem_proc, all);
 		struct mem_session *s = p->ended ? mem_box_session(b, p->session_number) : NULL;
 
-		if (p->why.text[0] == '\0')
+		if (p->why.text[0] == '\0') {
 			mem_tell_started(p);
+			mem_tell_input(p);
+		}
 		if (p->out.total > 0)
 			mem_tell_output(p);
 		if (s != NULL)

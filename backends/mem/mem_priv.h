@@ -264,8 +264,8 @@ struct mem_proc {
 	uint64_t pending, ignored; /* bits 1 << signal */
 	bool suspended;            /* by SIGSTOP */
 	struct cube_buf in;
-	bool in_open; /* eof has not come */
-	bool in_full; /* somebody waits for room */
+	bool in_open;    /* eof has not come */
+	uint64_t in_got; /* bytes that came */
 	bool tty;
 	uint16_t rows, cols;
 	uint64_t eaten;
@@ -351,7 +351,7 @@ void mem_tell_up(struct mem_box *b);
 void mem_tell_synced(struct mem_box *b);
 void mem_tell_started(struct mem_proc *p);
 void mem_tell_output(struct mem_proc *p);
-void mem_tell_space(struct mem_proc *p);
+void mem_tell_input(struct mem_proc *p);
 void mem_tell_session(struct mem_box *b, struct mem_session *s, bool exports);
 void mem_tell_ended(struct mem_proc *p);
 void mem_events_drop(struct mem_link *l);

@@ -139,7 +139,7 @@ static enum mem_step word_cat(struct mem_proc *p)
 	if (p->in.len > 0) {
 		mem_proc_print(p, false, p->in.data, p->in.len);
 		cube_buf_reset(&p->in);
-		mem_tell_space(p);
+		mem_tell_input(p);
 		return MEM_AGAIN;
 	}
 	return p->in_open ? MEM_WAIT : done(p, 0);

@@ -52,7 +52,7 @@ static void feed(struct bed *b, uint64_t job, const char *data, size_t len)
 		assert_true(n >= 0 && (size_t)n <= len - at);
 		at += (size_t)n;
 		if (at < len)
-			space = ear_wait_after(b->ear, space, HEARD_SPACE, job);
+			space = ear_wait_after(b->ear, space, HEARD_INPUT, job);
 	}
 }
 
@@ -93,7 +93,7 @@ static void unread(struct subject *s)
 
 		assert_true(n >= 0);
 		taken += (size_t)n;
-		if (n == 0 && ear_listen(b.ear, HEARD_SPACE, r.start.job, 300) == NULL)
+		if (n == 0 && ear_listen(b.ear, HEARD_INPUT, r.start.job, 300) == NULL)
 			break;
 		assert_true(taken < len);
 		if (n == 0)

@@ -109,11 +109,14 @@ static void on_output(void *ctx, uint64_t id, uint64_t total, uint64_t err_total
 	told_done(r);
 }
 
-static void on_space(void *ctx, uint64_t id)
+static void on_input(void *ctx, uint64_t id, uint64_t got)
 {
-	struct rig *r = told(ctx, "input_space");
+	struct rig *r = told(ctx, "input");
+	struct rig_job *job = job_locked(r, id);
 
-	job_locked(r, id)->spaces++;
+	assert_true(got >= job->input);
+	job->input = got;
+	job->inputs++;
 	told_done(r);
 }
 
@@ -160,7 +163,7 @@ static const struct cube_link_handler handler = {
 	.synced = on_synced,
 	.started = on_started,
 	.output = on_output,
-	.input_space = on_space,
+	.input = on_input,
 	.session = on_session,
 	.ended = on_ended,
 	.down = on_down,

@@ -20,7 +20,8 @@
 struct rig_job {
 	uint64_t id;
 	int pid; /* 0: `started` has not come */
-	unsigned starts, outputs, spaces, ends;
+	unsigned starts, outputs, inputs, ends;
+	uint64_t input; /* of which so much has arrived */
 	uint64_t total, err_total;
 	bool ended;
 	struct cube_end_record end;

@@ -202,7 +202,7 @@ static void test_input(void **state)
 static bool has_space(struct rig *r, void *ctx)
 {
 	(void)r;
-	return ((struct rig_job *)ctx)->spaces > 0;
+	return ((struct rig_job *)ctx)->inputs > 0;
 }
 
 /* A command that does not read: the window fills, and a word says when there is room. */

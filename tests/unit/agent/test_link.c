@@ -25,8 +25,8 @@
 struct seen {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	unsigned calls, ups, syncs, starts, outputs, spaces, sessions, ends, downs;
-	uint64_t total, err_total;
+	unsigned calls, ups, syncs, starts, outputs, inputs, sessions, ends, downs;
+	uint64_t total, err_total, got;
 	char cwd[64], exports[64];
 	struct cube_end_record end;
 	struct cube_err err, down;
@@ -88,12 +88,13 @@ static void on_output(void *ctx, uint64_t job, uint64_t total, uint64_t err_tota
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void on_space(void *ctx, uint64_t job)
+static void on_input(void *ctx, uint64_t job, uint64_t got)
 {
 	struct seen *s = enter(ctx);
 
 	(void)job;
-	s->spaces++;
+	s->inputs++;
+	s->got = got;
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -132,7 +133,7 @@ static const struct cube_link_handler handler = {
 	.synced = on_synced,
 	.started = on_started,
 	.output = on_output,
-	.input_space = on_space,
+	.input = on_input,
 	.session = on_session,
 	.ended = on_ended,
 	.down = on_down,
@@ -572,12 +573,44 @@ static void test_input_window(void **state)
 	assert_true(cube_wire_put_pair(&out, CUBE_WIRE_CREDIT, 1, CUBE_WIRE_WINDOW * 9,
 				       CUBE_WIRE_WINDOW * 8)); /* never sent */
 	peer_send(p, &out);
-	wait_count(p, &p->seen.spaces, 1);
+	wait_count(p, &p->seen.inputs, 1);
 	settle(p);
 	assert_int_equal(cube_link_input(p->link, 1, data, CUBE_WIRE_WINDOW), 1000);
-	assert_int_equal(p->seen.spaces, 1);
+	assert_int_equal(p->seen.inputs, 1);
 	free(data);
 	(void)close(fd);
+	peer_free(p);
+}
+
+/* An input goes on where the agent is, as an earlier link left it; what cannot be is not believed. */
+static void test_input_adopted(void **state)
+{
+	struct peer *p = peer_up(true);
+	struct cube_wire_started m = {
+		.pid = 33, .received = 1000000, .taken = 1000000 - CUBE_WIRE_WINDOW + 10};
+	struct cube_wire_out out = begin();
+	static char data[CUBE_WIRE_WINDOW];
+
+	(void)state;
+	assert_true(cube_wire_put_started(&out, 1, &m));
+	peer_send(p, &out);
+	wait_count(p, &p->seen.inputs, 1);
+	assert_int_equal(p->seen.got, 1000000);
+	assert_int_equal(cube_link_input(p->link, 1, data, sizeof(data)), 10);
+	out = begin();
+	assert_true(cube_wire_put_pair(&out, CUBE_WIRE_CREDIT, 1, 1000011, 1000000)); /* one was never sent */
+	assert_true(cube_wire_put_pair(&out, CUBE_WIRE_CREDIT, 1, 1000010, 1000000));
+	peer_send(p, &out);
+	wait_count(p, &p->seen.inputs, 2);
+	assert_int_equal(p->seen.got, 1000010);
+	settle(p);
+	assert_int_equal(p->seen.inputs, 2);
+	out = begin();
+	m.taken = 1000000 - CUBE_WIRE_WINDOW - 1;
+	assert_true(cube_wire_put_started(&out, 2, &m));
+	peer_send(p, &out);
+	wait_count(p, &p->seen.downs, 1);
+	assert_int_equal(p->seen.down.code, -EPROTO);
 	peer_free(p);
 }
 
@@ -712,13 +745,13 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_totals),    cmocka_unit_test(test_busy),
-		cmocka_unit_test(test_malformed), cmocka_unit_test(test_optional),
-		cmocka_unit_test(test_version),   cmocka_unit_test(test_session),
-		cmocka_unit_test(test_slow_peer), cmocka_unit_test(test_input_window),
-		cmocka_unit_test(test_data),      cmocka_unit_test(test_close),
-		cmocka_unit_test(test_threads),   cmocka_unit_test(test_no_memory),
-		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_totals),        cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_malformed),     cmocka_unit_test(test_optional),
+		cmocka_unit_test(test_version),       cmocka_unit_test(test_session),
+		cmocka_unit_test(test_slow_peer),     cmocka_unit_test(test_input_window),
+		cmocka_unit_test(test_input_adopted), cmocka_unit_test(test_data),
+		cmocka_unit_test(test_close),         cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

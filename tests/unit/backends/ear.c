@@ -10,8 +10,8 @@
 #include "backends/base/alloc.h"
 #include "tests/unit/backends/stage.h"
 
-static const char *const kind_names[] = {"up",          "synced",  "started", "output",
-					 "input_space", "session", "ended",   "down"};
+static const char *const kind_names[] = {"up",    "synced",  "started", "output",
+					 "input", "session", "ended",   "down"};
 
 /* On the loop's thread. */
 static void ear_add(struct ear *e, const struct heard *what)
@@ -48,9 +48,9 @@ static void on_output(void *ctx, uint64_t job, uint64_t total, uint64_t err_tota
 		&(struct heard){.kind = HEARD_OUTPUT, .id = job, .total = total, .err_total = err_total});
 }
 
-static void on_space(void *ctx, uint64_t job)
+static void on_input(void *ctx, uint64_t job, uint64_t got)
 {
-	ear_add(ctx, &(struct heard){.kind = HEARD_SPACE, .id = job});
+	ear_add(ctx, &(struct heard){.kind = HEARD_INPUT, .id = job, .total = got});
 }
 
 static void on_session(void *ctx, const struct cube_link_session *s)
@@ -82,7 +82,7 @@ static const struct cube_link_handler ear_handler = {
 	.synced = on_synced,
 	.started = on_started,
 	.output = on_output,
-	.input_space = on_space,
+	.input = on_input,
 	.session = on_session,
 	.ended = on_ended,
 	.down = on_down,

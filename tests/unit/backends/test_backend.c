@@ -345,6 +345,12 @@ static void never_output(void *ctx, uint64_t job, uint64_t total, uint64_t err_t
 	never(ctx, job);
 }
 
+static void never_input(void *ctx, uint64_t job, uint64_t got)
+{
+	(void)got;
+	never(ctx, job);
+}
+
 static void never_session(void *ctx, const struct cube_link_session *s)
 {
 	never(ctx, s->session);
@@ -371,7 +377,7 @@ static void no_link(void **state)
 		.synced = never_synced,
 		.started = never_started,
 		.output = never_output,
-		.input_space = never,
+		.input = never_input,
 		.session = never_session,
 		.ended = never_ended,
 		.down = never_down,

@@ -56,10 +56,11 @@ static void on_output(void *ctx, uint64_t job, uint64_t total, uint64_t err_tota
 	assert_true(err_total <= total);
 }
 
-static void on_space(void *ctx, uint64_t job)
+static void on_input(void *ctx, uint64_t job, uint64_t got)
 {
 	(void)ctx;
 	(void)job;
+	(void)got;
 }
 
 static void on_session(void *ctx, const struct cube_link_session *s)
@@ -91,7 +92,7 @@ static const struct cube_link_handler handler = {
 	.synced = on_synced,
 	.started = on_started,
 	.output = on_output,
-	.input_space = on_space,
+	.input = on_input,
 	.session = on_session,
 	.ended = on_ended,
 	.down = on_down,

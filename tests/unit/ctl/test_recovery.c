@@ -273,6 +273,56 @@ static void stdin_goes_on(void **state)
 	host_close(&s);
 }
 
+/* Pieces of an input at every place that it passes, when the daemon is killed and when the link alone breaks. */
+#define UNDER_WAY 150000
+static void stdin_under_way(void **state)
+{
+	static char data[6 * UNDER_WAY + 1];
+	struct cube_job *j;
+	struct stage s;
+	char *out;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data) - 1; i++)
+		data[i] = (char)('a' + (i / 7 + i / 4999) % 26);
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev");
+	j = stage_start(&s, c, "first", "sleep 50");
+	stage_unref(&s, j);
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_job_create(c, "x", &j, &s.err), 0);
+	cube_domain_leave(s.d);
+	assert_int_equal(stage_job(&s, j, "stdin stream"), 0);
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_job_submit(j, false, "sleep 300; cat", 14, &s.err), 0);
+	cube_domain_leave(s.d);
+	for (unsigned i = 0; i < 6; i++) {
+		char piece[UNDER_WAY + 1];
+
+		memcpy(piece, data + (size_t)i * UNDER_WAY, UNDER_WAY);
+		piece[UNDER_WAY] = '\0';
+		assert_int_equal(feed(&s, j, piece), UNDER_WAY);
+		assert_int_equal(cube_job_input_total(j), (i + 1) * UNDER_WAY);
+		if (i % 2 == 1) {
+			expect(&s, c, "echo x; drop", "x\n");
+			continue;
+		}
+		stage_unref(&s, j);
+		stage_killed(&s);
+		stage_up(&s);
+		c = find(&s, "dev");
+		j = find_job(&s, c, "x");
+		assert_int_equal(cube_job_input_total(j), (i + 1) * UNDER_WAY);
+	}
+	assert_int_equal(stage_job(&s, j, "eof"), 0);
+	assert_int_equal(stage_end(&s, j), 0);
+	out = stage_output(&s, j, CUBE_STREAM_STDOUT);
+	assert_string_equal(out, data);
+	cube_free(out);
+	stage_unref(&s, j);
+	host_close(&s);
+}
+
 static void states_are_kept(void **state)
 {
 	struct stage s;
@@ -605,6 +655,7 @@ int main(void)
 		cmocka_unit_test(what_waited_runs),
 		cmocka_unit_test(ends_meanwhile),
 		cmocka_unit_test(stdin_goes_on),
+		cmocka_unit_test(stdin_under_way),
 		cmocka_unit_test(states_are_kept),
 		cmocka_unit_test(restarted_meanwhile),
 		cmocka_unit_test(gone_meanwhile),
