@@ -72,6 +72,11 @@ struct cube_cube *cube_domain_next(struct cube_domain *d, uint64_t seq)
 	return NULL;
 }
 
+struct cube_cube *cube_domain_after(struct cube_domain *d, const struct cube_cube *c)
+{
+	return c->link.next == &d->cubes ? NULL : cube_list_entry(c->link.next, struct cube_cube, link);
+}
+
 struct cube_service *cube_domain_service(struct cube_domain *d, const char *name)
 {
 	cube_list_each (i, &d->services) {

@@ -125,6 +125,8 @@ void cube_domain_defer(struct cube_domain *d, struct cube_deferred *x);
 struct cube_cube *cube_domain_find(struct cube_domain *d, const char *name);
 /* The first with seq above @seq, NULL at the end: a cursor that stands still while others come and go. */
 struct cube_cube *cube_domain_next(struct cube_domain *d, uint64_t seq);
+/* The one behind @c, which is one of them; NULL: it is the last. */
+struct cube_cube *cube_domain_after(struct cube_domain *d, const struct cube_cube *c);
 struct cube_service *cube_domain_service(struct cube_domain *d, const char *name); /* NULL: none */
 
 /* The cube of this service whose mark is @uid; NULL: none that is shown here. */

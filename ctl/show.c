@@ -115,8 +115,8 @@ int cube_show_root_ctl(struct cube_domain *d, struct cube_buf *out)
 {
 	uint64_t phases[CUBE_REMOVED + 1] = {0}, total = 0;
 
-	for (struct cube_cube *c = cube_domain_next(d, 0); c != NULL; c = cube_domain_next(d, c->seq)) {
-		phases[c->phase]++;
+	cube_list_each (i, &d->cubes) {
+		phases[cube_list_entry(i, struct cube_cube, link)->phase]++;
 		total++;
 	}
 	cube_show_str(out, "version", CUBEFS_VERSION);
@@ -167,7 +167,8 @@ int cube_show_list(struct cube_domain *d, struct cube_buf *out)
 {
 	uint64_t now = cube_clock_wall();
 
-	for (struct cube_cube *c = cube_domain_next(d, 0); c != NULL; c = cube_domain_next(d, c->seq)) {
+	cube_list_each (i, &d->cubes) {
+		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
 		bool known = c->usage_wall != 0;
 
 		cube_buf_printf(out, "%s %s %s %s %" PRIu64 " -", c->name, cube_phase_name(c->phase),

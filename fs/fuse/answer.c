@@ -44,10 +44,13 @@ static void answer_statfs(struct cube_fuse_call *c)
 	(void)fuse_reply_statfs(c->a.req, &c->r.vfs);
 }
 
-/* A list of extended attributes: there are none. */
+/* A list of extended attributes: there are none. Asked for its size the answer is a number, else it is the list. */
 static void answer_xattr(struct cube_fuse_call *c)
 {
-	(void)fuse_reply_xattr(c->a.req, 0);
+	if (c->a.size == 0)
+		(void)fuse_reply_xattr(c->a.req, 0);
+	else
+		(void)fuse_reply_buf(c->a.req, NULL, 0);
 }
 
 int cube_fuse_reply_open(fuse_req_t req, uint64_t fh, uint32_t flags)

@@ -73,16 +73,18 @@ int cube_attr_statfs(struct cube_req *r)
 	return fstatvfs(r->tree->domain->state_fd, &r->vfs) < 0 ? -errno : 0;
 }
 
+/* Ours have none, and say so as a file system does that knows of none: the list is empty, and to ask for one is
+ * refused. ls, which would ask for three of each entry, asks no more then. `files` without a root yet is a file
+ * that has none just now. */
 int cube_attr_xattr(struct cube_req *r)
 {
-	if (r->n->entry->files) {
-		int code = r->set ? cube_attach_step(r) : cube_attach_peek(r);
+	int code;
 
-		if (code != 0)
-			return code;
-	}
-	if (r->set)
-		return -EOPNOTSUPP;
+	if (!r->n->entry->files)
+		return r->name == NULL ? 0 : -EOPNOTSUPP;
+	code = r->set ? cube_attach_step(r) : cube_attach_peek(r);
+	if (code != 0)
+		return code;
 	return r->name == NULL ? 0 : -ENODATA;
 }
 

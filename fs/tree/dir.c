@@ -180,31 +180,39 @@ static int dir_list_fixed(struct cube_req *r)
 	return 0;
 }
 
+static int dir_add_child(struct cube_req *r, void *p)
+{
+	const struct cube_type *type = cube_node_level(r->n)->child;
+	struct cube_node *n = dir_child_node(r->n, p);
+	uint64_t next = DIR_CHILD + type->seq(p);
+	int full;
+
+	if (n == NULL)
+		return cube_fail(&r->err, -ENOMEM, "out of memory");
+	if (r->plus)
+		return dir_add_node(r, type->name(p), n, next);
+	full = dir_add_bare(r, type->name(p), cube_node_ino(n->obj, n->entry), S_IFDIR, next);
+	cube_node_unref(n);
+	return full;
+}
+
+static void *dir_next_child(const struct cube_req *r, void *p)
+{
+	const struct cube_level *l = cube_node_level(r->n);
+
+	return l->after != NULL ? l->after(r->n->obj->p, p) : l->next(r->n->obj->p, l->child->seq(p));
+}
+
 static int dir_list_children(struct cube_req *r)
 {
 	const struct cube_level *l = cube_node_level(r->n);
 	uint64_t seq = r->offset > DIR_CHILD ? r->offset - DIR_CHILD : 0;
-	void *p;
+	void *p = l->next == NULL ? NULL : l->next(r->n->obj->p, seq);
+	int full = 0;
 
-	while (l->next != NULL && (p = l->next(r->n->obj->p, seq)) != NULL) {
-		const struct cube_type *type = l->child;
-		struct cube_node *n = dir_child_node(r->n, p);
-		int full;
-
-		seq = type->seq(p);
-		if (n == NULL)
-			return cube_fail(&r->err, -ENOMEM, "out of memory");
-		if (r->plus) {
-			full = dir_add_node(r, type->name(p), n, DIR_CHILD + seq);
-		} else {
-			full = dir_add_bare(r, type->name(p), cube_node_ino(n->obj, n->entry), S_IFDIR,
-					    DIR_CHILD + seq);
-			cube_node_unref(n);
-		}
-		if (full)
-			return full;
-	}
-	return 0;
+	for (; p != NULL && full == 0; p = dir_next_child(r, p))
+		full = dir_add_child(r, p);
+	return full;
 }
 
 int cube_dir_readdir(struct cube_req *r)

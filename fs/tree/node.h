@@ -55,6 +55,7 @@ struct cube_level {
 	const struct cube_type *child;
 	void *(*find)(void *p, const char *name);
 	void *(*next)(void *p, uint64_t seq);
+	void *(*after)(void *p, void *child); /* the same for one that is at hand; NULL: by its place */
 	/* mkdir: the new thing, no reference; may park. NULL: refused, -ENOENT. */
 	int (*make)(struct cube_req *r, void *p, const char *name, void **ret);
 	/* rmdir of a child; rename within. NULL: -EPERM. */

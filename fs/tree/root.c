@@ -26,6 +26,11 @@ static void *root_next(void *p, uint64_t seq)
 	return cube_domain_next(p, seq);
 }
 
+static void *root_after(void *p, void *child)
+{
+	return cube_domain_after(p, child);
+}
+
 static int root_make(struct cube_req *r, void *p, const char *name, void **ret)
 {
 	struct cube_cube *c;
@@ -100,8 +105,8 @@ static const struct cube_entry root_entries[] = {
 };
 
 static const struct cube_level root_level = {
-	CUBE_LEVEL(root_entries), .child = &cube_type_cube, .find = root_find,     .next = root_next,
-	.make = root_make,        .drop = root_drop,        .rename = root_rename,
+	CUBE_LEVEL(root_entries), .child = &cube_type_cube, .find = root_find, .next = root_next,
+	.after = root_after,      .make = root_make,        .drop = root_drop, .rename = root_rename,
 };
 
 const struct cube_entry cube_entry_root = {

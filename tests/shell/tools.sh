@@ -58,6 +58,21 @@ check_eq "$(tail -c 6 "$E")" 30000
 rsync -a --no-o --no-g "$D/jobs/last/" "$WORK/rs/" 2>/dev/null || true
 tar -C "$D/jobs" -chf - last/output | tar -xOf - | check cmp - "$WORK/want"
 
+# extended attributes: ours have none and know of none, so that nobody asks twice; real files keep theirs
+python3 - "$MNT" "$MNT/README" "$D" "$D/jobs" "$E" <<'X'
+import errno, os, sys
+for path in sys.argv[1:]:
+    assert os.listxattr(path) == [], path
+    for call in (lambda: os.getxattr(path, 'security.selinux'), lambda: os.setxattr(path, 'user.x', b'x'),
+                 lambda: os.removexattr(path, 'user.x')):
+        try:
+            call()
+            sys.exit(path + ': it has one')
+        except OSError as e:
+            assert e.errno == errno.EOPNOTSUPP, (path, e)
+X
+check_eq "$(tar --xattrs -C "$D" -cf /dev/null ctl status 2>&1)" ''
+
 # recursive readers terminate, change nothing and wake nobody
 before=$(ls "$D/jobs")
 mkdir "$D/jobs/live"; put "$D/jobs/live/cmd" 'while :; do echo x; sleep 0.1; done'

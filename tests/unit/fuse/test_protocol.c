@@ -289,7 +289,7 @@ struct refused {
 static void check_never_enosys(void **state)
 {
 	static const struct refused table[] = {
-		{FUSE_GETXATTR, -ENODATA, sizeof(struct fuse_getxattr_in), "user.x"},
+		{FUSE_GETXATTR, -EOPNOTSUPP, sizeof(struct fuse_getxattr_in), "user.x"},
 		{FUSE_SETXATTR, -EOPNOTSUPP, FUSE_COMPAT_SETXATTR_IN_SIZE, "user.x"},
 		{FUSE_REMOVEXATTR, -EOPNOTSUPP, 0, "user.x"},
 		{FUSE_LISTXATTR, 0, sizeof(struct fuse_getxattr_in), NULL},
@@ -328,6 +328,20 @@ static void check_never_enosys(void **state)
 			assert_int_equal(call(FUSE_RELEASEDIR, dev, &r, sizeof(r)), 0);
 		}
 	}
+}
+
+/* A list that is empty is nothing, where its size is a number. */
+static void check_no_xattrs(void **state)
+{
+	struct fuse_getxattr_in ask = {.size = 0};
+	uint64_t dev = node_of(FUSE_ROOT_ID, "dev");
+
+	(void)state;
+	assert_int_equal(call(FUSE_LISTXATTR, dev, &ask, sizeof(ask)), 0);
+	assert_int_equal(in.h.len, sizeof(in.h) + sizeof(struct fuse_getxattr_out));
+	ask.size = 4096;
+	assert_int_equal(call(FUSE_LISTXATTR, dev, &ask, sizeof(ask)), 0);
+	assert_int_equal(in.h.len, sizeof(in.h));
 }
 
 static void check_never_enosys_open(void **state)
@@ -446,10 +460,10 @@ static void check_no_news_of_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_timeouts),           cmocka_unit_test(check_open_flags),
-		cmocka_unit_test(check_never_enosys),       cmocka_unit_test(check_never_enosys_open),
-		cmocka_unit_test(check_interrupt),          cmocka_unit_test(check_news_first),
-		cmocka_unit_test(check_no_news_of_its_own),
+		cmocka_unit_test(check_timeouts),          cmocka_unit_test(check_open_flags),
+		cmocka_unit_test(check_never_enosys),      cmocka_unit_test(check_no_xattrs),
+		cmocka_unit_test(check_never_enosys_open), cmocka_unit_test(check_interrupt),
+		cmocka_unit_test(check_news_first),        cmocka_unit_test(check_no_news_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);

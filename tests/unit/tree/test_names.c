@@ -192,12 +192,35 @@ static void check_sentences(void **state)
 	rig_gone("dev");
 }
 
+/* Ours have no extended attributes, as on a file system that knows of none. */
+static void check_xattr(void **state)
+{
+	static const char *const paths[] = {"", "README", "dev", "dev/jobs", "dev/exec"};
+	static struct rig_call c;
+
+	(void)state;
+	rig_cube("dev");
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		rig_fill(&c, CUBE_REQ_XATTR, rig_node(paths[i]));
+		assert_int_equal(rig_run(&c), 0);
+		rig_fill(&c, CUBE_REQ_XATTR, rig_node(paths[i]));
+		c.r.name = "user.x";
+		assert_int_equal(rig_run(&c), -EOPNOTSUPP);
+		rig_fill(&c, CUBE_REQ_XATTR, rig_node(paths[i]));
+		c.r.name = "user.x";
+		c.r.set = 1;
+		assert_int_equal(rig_run(&c), -EOPNOTSUPP);
+	}
+	rig_gone("dev");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_listings), cmocka_unit_test(check_cursor),
-		cmocka_unit_test(check_numbers),  cmocka_unit_test(check_rename),
-		cmocka_unit_test(check_refusals), cmocka_unit_test(check_sentences),
+		cmocka_unit_test(check_listings),  cmocka_unit_test(check_cursor),
+		cmocka_unit_test(check_xattr),     cmocka_unit_test(check_numbers),
+		cmocka_unit_test(check_rename),    cmocka_unit_test(check_refusals),
+		cmocka_unit_test(check_sentences),
 	};
 
 	return cmocka_run_group_tests(tests, rig_up, rig_down);
