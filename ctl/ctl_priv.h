@@ -133,9 +133,12 @@ struct cube_own {
 	unsigned relink_tries;
 	uint64_t boot;        /* of the agent at the last link; 0: never linked */
 	uint64_t paused_mono; /* since when it is paused; 0: it is not, or nobody knows */
-	bool keep;   /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
-	bool gone;   /* removed, and the backend has nothing left */
-	bool wanted; /* a use waits for the resume that is to follow the pause under way */
+	bool keep;        /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
+	unsigned holders; /* open channels that keep it alive (cube_hold) */
+	bool held;        /* of the state on disk: somebody has held it, and it goes with him */
+	bool picked;      /* of `destroy` while it selects */
+	bool gone;        /* removed, and the backend has nothing left */
+	bool wanted;      /* a use waits for the resume that is to follow the pause under way */
 	uint64_t resume_failed_mono; /* when a use could not resume it: told for a moment, then tried again */
 	struct cube_err resume_err;
 	bool recovered;              /* loaded from disk and not looked at yet */
@@ -200,6 +203,7 @@ int cube_keys_apply(struct cube_cube *c, const struct cube_create_key *keys, siz
 int cube_keys_limit(const char *key, const char *value, struct cube_limits *limits, enum cube_cap *ret_cap,
 		    struct cube_err *err);
 int cube_label_set(struct cube_cube *c, const char *name, const char *value, struct cube_err *err);
+bool cube_label_is(const struct cube_cube *c, const struct cube_pair *label); /* has just this value */
 void cube_labels_free(struct cube_map *labels);
 /* create.c. @keep: cube_own.keep. */
 int cube_create_as(struct cube_domain *d, const struct cube_caller *by, const char *name,

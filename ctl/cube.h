@@ -101,6 +101,16 @@ int cube_cube_remove(struct cube_cube *c, const struct cube_caller *by, struct c
 /* -EEXIST, -EINVAL. Open files, jobs and channels go on. */
 int cube_cube_rename(struct cube_cube *c, const char *name, struct cube_err *err);
 
+/* Keeping a sandbox alive: whoever holds it (an open channel that has written `hold`) gives it up at his end,
+ * and with the last one it is destroyed. What is held when the daemon ends is destroyed at its next start. */
+struct cube_hold {
+	struct cube_cube *cube; /* referenced; NULL: holds nothing */
+};
+/* Once for each: to hold it again changes nothing. On disk on return. -EHOSTDOWN: it is being destroyed. */
+int cube_hold_take(struct cube_hold *h, struct cube_cube *c, struct cube_err *err);
+/* The end of @h, which may hold nothing. */
+void cube_hold_end(struct cube_hold *h);
+
 /* Can it run a command now? 0; 1: not yet, wait on c->changed and ask again (creating, being resumed, linking);
  * -EHOSTDOWN with the reason. With @use, a paused one is resumed if it may (that is what makes 1 become 0). */
 int cube_cube_usable(struct cube_cube *c, bool use, struct cube_err *err);

@@ -181,6 +181,13 @@ int cube_label_set(struct cube_cube *c, const char *name, const char *value, str
 	return 0;
 }
 
+bool cube_label_is(const struct cube_cube *c, const struct cube_pair *label)
+{
+	const char *value = cube_map_get(c->labels, label->key);
+
+	return value != NULL && strcmp(value, label->value) == 0;
+}
+
 static int key_env(struct cube_cube *c, const char *name, const char *value, struct cube_err *err)
 {
 	struct cube_buf *env = &cube_own(c)->env_keys;

@@ -74,6 +74,7 @@ static void load_numbers(struct cube_cube *c, const json_t *o)
 	c->limits.pids = (uint32_t)cube_json_int(limits, "pids", 0);
 	c->limits.cpus_milli = (uint32_t)cube_json_int(limits, "cpus", 0);
 	own->keep = cube_json_bool(o, "keep", true);
+	own->held = cube_json_bool(o, "held", false);
 	own->next_session = (uint64_t)cube_json_int(o, "next_session", 2);
 	own->boot = strtoull(cube_json_str(o, "boot", "0"), NULL, 16);
 }
@@ -349,6 +350,8 @@ void cube_cube_adopt(struct cube_cube *c)
 	if (!own->recovered)
 		return;
 	own->recovered = false;
+	if (own->held && c->phase != CUBE_REMOVED && cube_cube_remove(c, NULL, NULL) == 0)
+		return; /* whoever held it had his end with the daemon's */
 	switch (c->phase) {
 	case CUBE_REMOVED:
 		(void)cube_op_begin(c, CUBE_OP_DESTROY, 0, NULL, NULL);

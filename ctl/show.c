@@ -108,7 +108,9 @@ int cube_show_clone(struct cube_domain *d, struct cube_buf *out)
 {
 	(void)d;
 	return cube_buf_adds(
-		out, "open for reading and writing (cat <>clone): makes a sandbox, a read gives its name\n");
+		out,
+		"open for reading and writing (cat <>clone): makes a sandbox, a read gives its name; write "
+		"`hold` and it is destroyed when this is closed\n");
 }
 
 int cube_show_root_ctl(struct cube_domain *d, struct cube_buf *out)

@@ -195,11 +195,11 @@ static json_t *state_json(struct cube_cube *c)
 	json_t *o;
 
 	(void)snprintf(boot, sizeof(boot), "%llx", (unsigned long long)own->boot);
-	o = json_pack("{s:i,s:o,s:o,s:o,s:o,s:s,s:o,s:b,s:o,s:b}", "version", STATE_VERSION, "uid",
+	o = json_pack("{s:i,s:o,s:o,s:o,s:o,s:s,s:o,s:b,s:o,s:b,s:b}", "version", STATE_VERSION, "uid",
 		      state_str(c->uid), "name", state_str(c->name), "backend",
 		      state_str(c->service->backend->name), "id", state_str(c->id), "phase",
 		      cube_phase_name(c->phase), "reason", state_str(c->reason), "terminal", (int)c->terminal,
-		      "doing", state_str(c->doing), "keep", (int)own->keep);
+		      "doing", state_str(c->doing), "keep", (int)own->keep, "held", (int)own->held);
 	if (o == NULL ||
 	    json_object_update_new(
 		    o,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/name.h"
 #include "backends/base/num.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
@@ -20,10 +21,19 @@ static const struct cube_verb *const root_verbs[] = {
 static const struct cube_verb *const backend_verbs[] = {&cube_verb_refresh, NULL};
 static const struct cube_verb *const template_verbs[] = {&cube_verb_template_import,
 							 &cube_verb_template_cancel, NULL};
-static const struct cube_verb *const cube_verbs_of_cube[] = {
-	&cube_verb_life_start,  &cube_verb_life_stop, &cube_verb_life_restart, &cube_verb_life_pause,
-	&cube_verb_life_resume, &cube_verb_kill,      &cube_verb_wait,         &cube_verb_mkdir,
-	&cube_verb_rmdir,       &cube_verb_mv,        &cube_verb_set,          NULL};
+static const struct cube_verb *const cube_verbs_of_cube[] = {&cube_verb_life_start,
+							     &cube_verb_life_stop,
+							     &cube_verb_life_restart,
+							     &cube_verb_life_pause,
+							     &cube_verb_life_resume,
+							     &cube_verb_kill,
+							     &cube_verb_wait,
+							     &cube_verb_mkdir,
+							     &cube_verb_rmdir,
+							     &cube_verb_mv,
+							     &cube_verb_hold,
+							     &cube_verb_set,
+							     NULL};
 static const struct cube_verb *const session_verbs[] = {&cube_verb_session_kill, &cube_verb_session_reset,
 							&cube_verb_session_set, NULL};
 static const struct cube_verb *const job_verbs[] = {&cube_verb_job_kill,    &cube_verb_job_eof,
@@ -122,6 +132,26 @@ char *cube_verb_value(const char *verb, char *word, struct cube_err *err)
 	}
 	*eq = '\0';
 	return eq + 1;
+}
+
+#define VERB_LABEL "label."
+
+bool cube_verb_is_label(const char *word)
+{
+	return strncmp(word, VERB_LABEL, strlen(VERB_LABEL)) == 0 && strchr(word, '=') != NULL;
+}
+
+int cube_verb_label(const char *verb, char *word, struct cube_pair *ret, struct cube_err *err)
+{
+	char *value = cube_verb_value(verb, word, err);
+
+	if (value == NULL)
+		return -EINVAL;
+	*ret = (struct cube_pair){.key = word + strlen(VERB_LABEL), .value = value};
+	if (!cube_name_ok(ret->key) || value[0] == '\0')
+		return cube_fail(err, -EINVAL, "%s: %s=%s: label.NAME=VALUE, neither of them empty", verb,
+				 word, value);
+	return 0;
 }
 
 int cube_verb_seconds(const char *verb, const char *word, uint32_t *ret, struct cube_err *err)

@@ -44,6 +44,7 @@ struct cube_verb_call {
 	enum cube_scope scope;
 	void *object; /* by scope: NULL, service, template entry, cube, session, job; referenced by the caller until done */
 	struct cube_caller by;
+	struct cube_hold *hold; /* of the channel that it was written to; NULL: to none, or left to itself */
 	void (*done)(struct cube_verb_call *call,
 		     int code); /* code 0 or negative; err and answer are filled */
 	/* filled */

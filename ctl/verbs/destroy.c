@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* destroy NAME ...: returns when all of them are gone. */
+/* destroy NAME|label.NAME=VALUE ...: returns when all of them are gone. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "ctl/verbs/verbs.h"
 
 struct destroy_state {
-	unsigned n;
+	unsigned n, at; /* those before @at are gone */
 	struct cube_cube *cubes[];
 };
 
@@ -25,10 +25,9 @@ static void destroy_end(struct cube_verb_call *call, int code)
 /* The first that is not gone yet; NULL: all are. */
 static struct cube_cube *destroy_left(struct destroy_state *s)
 {
-	for (unsigned i = 0; i < s->n; i++)
-		if (!cube_own(s->cubes[i])->gone)
-			return s->cubes[i];
-	return NULL;
+	while (s->at < s->n && cube_own(s->cubes[s->at])->gone)
+		s->at++;
+	return s->at < s->n ? s->cubes[s->at] : NULL;
 }
 
 static void destroy_look(struct cube_verb_call *call)
@@ -65,26 +64,71 @@ static void destroy_cancel(struct cube_verb_call *call)
 	destroy_end(call, -EINTR);
 }
 
-/* All are there, or none is touched. */
+/* ---- which ---- */
+
+static void destroy_pick(struct destroy_state *s, struct cube_cube *c)
+{
+	cube_own(c)->picked = true;
+	s->cubes[s->n++] = cube_cube_ref(c);
+}
+
+static int destroy_pick_name(struct cube_verb_call *call, struct destroy_state *s, const char *name,
+			     struct cube_err *err)
+{
+	struct cube_cube *c = cube_domain_find(call->domain, name);
+
+	if (c == NULL)
+		return cube_fail(err, -ENOENT, "destroy: no sandbox '%s'", name);
+	if (cube_own(c)->picked)
+		return cube_fail(err, -EINVAL, "destroy: '%s' is named twice", name);
+	destroy_pick(s, c);
+	return 0;
+}
+
+/* Those that another word has named already are meant by this one too. */
+static int destroy_pick_label(struct cube_verb_call *call, struct destroy_state *s, char *word,
+			      struct cube_err *err)
+{
+	struct cube_list *all = &call->domain->cubes;
+	struct cube_pair label;
+	bool some = false;
+	int r = cube_verb_label("destroy", word, &label, err);
+
+	if (r < 0)
+		return r;
+	cube_list_each (i, all) {
+		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
+
+		if (!cube_label_is(c, &label))
+			continue;
+		some = true;
+		if (!cube_own(c)->picked)
+			destroy_pick(s, c);
+	}
+	return some ? 0
+		    : cube_fail(err, -ENOENT, "destroy: no sandbox has label.%s=%s", label.key, label.value);
+}
+
+/* All are there, or none is touched. Names first: they may not be said twice, what has a label may. */
 static int destroy_find(struct cube_verb_call *call, struct destroy_state *s, struct cube_err *err)
 {
-	for (unsigned i = 1; i < call->n_words; i++) {
-		struct cube_cube *c = cube_domain_find(call->domain, call->words[i]);
+	int r = 0;
 
-		if (c == NULL)
-			return cube_fail(err, -ENOENT, "destroy: no sandbox '%s'", call->words[i]);
-		for (unsigned k = 0; k < s->n; k++)
-			if (s->cubes[k] == c)
-				return cube_fail(err, -EINVAL, "destroy: '%s' is named twice",
-						 call->words[i]);
-		s->cubes[s->n++] = cube_cube_ref(c);
-	}
-	return 0;
+	for (unsigned i = 1; r == 0 && i < call->n_words; i++)
+		if (!cube_verb_is_label(call->words[i]))
+			r = destroy_pick_name(call, s, call->words[i], err);
+	for (unsigned i = 1; r == 0 && i < call->n_words; i++)
+		if (cube_verb_is_label(call->words[i]))
+			r = destroy_pick_label(call, s, call->words[i], err);
+	for (unsigned i = 0; i < s->n; i++)
+		cube_own(s->cubes[i])->picked = false;
+	return r;
 }
 
 static int destroy_run(struct cube_verb_call *call, struct cube_err *err)
 {
-	struct destroy_state *s = cube_calloc(1, sizeof(*s) + call->n_words * sizeof(void *));
+	size_t most = cube_map_count(call->domain->by_name);
+	struct destroy_state *s = cube_calloc(1, sizeof(*s) + most * sizeof(void *));
 	int r;
 
 	if (s == NULL)
@@ -105,7 +149,7 @@ static int destroy_run(struct cube_verb_call *call, struct cube_err *err)
 
 const struct cube_verb cube_verb_destroy = {
 	.name = "destroy",
-	.args = "NAME ...",
+	.args = "NAME|label.NAME=VALUE ...",
 	.summary = "end sandboxes with all that is theirs; returns when they are gone",
 	.min = 1,
 	.max = 1024,

@@ -16,7 +16,7 @@ extern const struct cube_verb cube_verb_template_import, cube_verb_template_canc
 /* sandbox */
 extern const struct cube_verb cube_verb_life_start, cube_verb_life_stop, cube_verb_life_restart,
 	cube_verb_life_pause, cube_verb_life_resume;
-extern const struct cube_verb cube_verb_kill, cube_verb_wait, cube_verb_set;
+extern const struct cube_verb cube_verb_kill, cube_verb_wait, cube_verb_hold, cube_verb_set;
 /* session */
 extern const struct cube_verb cube_verb_session_kill, cube_verb_session_reset, cube_verb_session_set;
 /* job */
@@ -26,6 +26,9 @@ extern const struct cube_verb cube_verb_job_kill, cube_verb_job_eof, cube_verb_j
 
 /* Splits "key=value" in place: the value, or NULL with the sentence. */
 char *cube_verb_value(const char *verb, char *word, struct cube_err *err);
+/* "label.NAME=VALUE", as a word that selects. Splits it in place; -EINVAL for no name of a label or no value. */
+bool cube_verb_is_label(const char *word);
+int cube_verb_label(const char *verb, char *word, struct cube_pair *ret, struct cube_err *err);
 /* Whole seconds; -EINVAL. */
 int cube_verb_seconds(const char *verb, const char *word, uint32_t *ret, struct cube_err *err);
 

@@ -2,7 +2,10 @@
 /* `clone` of the root and of jobs/: opened for both it makes the thing, and a read gives its name. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 
+#include "backends/base/alloc.h"
+#include "ctl/words.h"
 #include "fs/tree/tree_priv.h"
 
 static int clone_cube(struct cube_req *r, struct cube_handle *h)
@@ -13,7 +16,10 @@ static int clone_cube(struct cube_req *r, struct cube_handle *h)
 
 	cube_cube_fresh_name(r->tree->domain, name);
 	code = cube_cube_create(r->tree->domain, &r->caller, name, NULL, 0, &c, &r->err);
-	return code < 0 ? code : cube_buf_printf(&h->text, "%s\n", c->name);
+	if (code < 0)
+		return code;
+	h->made = cube_cube_ref(c);
+	return cube_buf_printf(&h->text, "%s\n", c->name);
 }
 
 static int clone_job(struct cube_req *r, struct cube_handle *h)
@@ -34,10 +40,45 @@ static int clone_open(struct cube_req *r, struct cube_handle *h)
 	return r->n->obj->type == &cube_type_cube ? clone_job(r, h) : clone_cube(r, h);
 }
 
+/* ---- hold ---- */
+
+/* What is in h->in: a verb line, of which there is one. */
+static int clone_line(struct cube_req *r, struct cube_handle *h)
+{
+	size_t len = strcspn(cube_buf_str(&h->in), "\n");
+	unsigned n = 0;
+	char **words = NULL;
+	int code = cube_words_split(cube_buf_str(&h->in), len, &words, &n, &r->err);
+
+	cube_collect_drop(h);
+	if (code == 0 && n == 1 && strcmp(words[0], "hold") == 0)
+		code = cube_hold_take(&h->hold, h->made, &r->err);
+	else if (code == 0 && n > 0)
+		code = cube_fail(&r->err, -EINVAL,
+				 "clone takes `hold` and nothing else: other verbs go into NAME/ctl");
+	cube_free(words);
+	return code;
+}
+
+static int clone_write(struct cube_req *r, struct cube_handle *h)
+{
+	int code;
+
+	if (h->made == NULL)
+		return cube_fail(&r->err, -EPERM, "'clone' takes no text here");
+	code = cube_collect_add(r, h, r->data, r->size);
+	if (code == 0 && memchr(h->in.data, '\n', h->in.len) != NULL)
+		code = clone_line(r, h);
+	return code < 0 ? code : (int)r->size;
+}
+
 static int clone_read(struct cube_req *r, struct cube_handle *h)
 {
-	int n = cube_handle_give(r, &h->text, h->channel ? h->pos : r->offset);
+	int n = h->in.len > 0 ? clone_line(r, h) : 0;
 
+	if (n < 0)
+		return n;
+	n = cube_handle_give(r, &h->text, h->channel ? h->pos : r->offset);
 	if (h->channel)
 		h->pos += (uint64_t)n;
 	return n;
@@ -56,5 +97,6 @@ const struct cube_class cube_class_clone = {
 	.channel = true,
 	.open = clone_open,
 	.read = clone_read,
+	.write = clone_write,
 	.release = clone_release,
 };

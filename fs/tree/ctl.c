@@ -206,6 +206,7 @@ static int ctl_line(struct cube_req *r, struct cube_handle *h, size_t line_at)
 	if (u == NULL)
 		return cube_fail(&r->err, -ENOMEM, "out of memory");
 	u->req = r;
+	u->call.hold = h->channel ? &h->hold : NULL;
 	u->line_at = line_at;
 	r->state = u;
 	r->step = ctl_step;

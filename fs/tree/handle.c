@@ -186,6 +186,8 @@ void cube_handle_free(struct cube_handle *h)
 {
 	handle_poller_leave(h, false);
 	cube_wake(&h->idle);
+	cube_hold_end(&h->hold);
+	cube_cube_unref(h->made);
 	cube_list_remove(&h->link);
 	cube_collect_drop(h);
 	cube_buf_done(&h->in);

@@ -67,8 +67,10 @@ struct cube_handle {
 	struct cube_job *job;       /* referenced */
 	struct cube_output *output; /* pinned by a plain reader */
 	struct cube_spool_view view;
-	uint64_t base;  /* ring position at which offset 0 lies */
-	unsigned verbs; /* of this handle, running */
+	uint64_t base;          /* ring position at which offset 0 lies */
+	unsigned verbs;         /* of this handle, running */
+	struct cube_cube *made; /* referenced: the sandbox that a clone made */
+	struct cube_hold hold;  /* of a channel that has written `hold` */
 	/* the newest poll, and what it waits on */
 	struct cube_poller *poller;
 	struct cube_waiter poll_waiter;

@@ -71,6 +71,50 @@ wait_for 20 grep -q '^done refresh ok$' "$MNT/backends/local/status"
 put "$D/jobs/j/ctl" 'wait 0 &'
 wait_for 20 grep -q '^done wait ETIMEDOUT ' "$D/status"
 
+# ---- destroy by label ----
+put "$MNT/ctl" 'create l1 label.team=red &'
+put "$MNT/ctl" 'create l2 label.team=red label.n=2'
+put "$MNT/ctl" 'create l3 label.team=blue'
+expect_error ENOENT "$MNT/error" 'no sandbox has label.team=green' put "$MNT/ctl" 'destroy label.team=green'
+expect_errno ENOENT put "$MNT/ctl" 'destroy label.team=red nobody'
+check test -d "$MNT/l1" -a -d "$MNT/l2"
+expect_errno EINVAL put "$MNT/ctl" 'destroy label.team='
+put "$MNT/ctl" 'destroy label.n=2 label.team=red'
+check_eq "$(cd "$MNT" && ls -d l?)" l3
+uid=$(field "$MNT/l3/status" uid)
+put "$MNT/ctl" 'destroy l3'
+check_not test -e "$STATE/cubes/$uid" -o -e "$STATE/cubes/$uid.removed" # gone when it returns
+
+# ---- hold: it lives as long as the channel, whatever ends that ----
+expect_error EINVAL "$D/error" 'hold: ' put "$D/ctl" hold
+exec 3<>"$MNT/clone"
+read -r name <&3
+echo hold >&3
+expect_errno EINVAL bash -c 'echo other >&3'
+check_eq "$(run "$name" 'echo held')" held
+check_eq "$(cat <&3)" ''
+sleep 300 3>&3 & copy=$! # a copy of it
+exec 3>&-
+check test -d "$MNT/$name"
+put "$MNT/ctl" "rename $name kept"
+kill -KILL "$copy"
+wait "$copy" 2>/dev/null || true
+wait_for 20 eval '! test -e "$MNT/kept"'
+holder() { # NAME: a process that holds it until it is killed
+	exec bash -c 'exec 3<>"$1/ctl" && echo hold >&3 && read -r answer <&3 && echo "$answer" && exec sleep 300' - "$MNT/$1"
+}
+sandbox h1
+holder h1 >"$WORK/one" & one=$!
+holder h1 >"$WORK/two" & two=$!
+wait_for 20 grep -q '^ok$' "$WORK/one"
+wait_for 20 grep -q '^ok$' "$WORK/two"
+kill -KILL "$one"
+wait "$one" 2>/dev/null || true
+check_eq "$(run h1 'echo still')" still
+kill -TERM "$two"
+wait "$two" 2>/dev/null || true
+wait_for 20 eval '! test -e "$MNT/h1"'
+
 # ---- mkdir, rmdir, mv ----
 put "$MNT/ctl" 'mkdir v1'
 put "$MNT/v1/ctl" 'wait running 60'
@@ -127,3 +171,16 @@ done
 expect_errno ENOTEMPTY put "$MNT/v2/ctl" 'rmdir files/workspace/d'
 check_eq "$(answer "$MNT/ctl" 'rmdir v2')" ok
 check_not test -e "$MNT/v2"
+
+# ---- the daemon is killed: what was held goes at the next start, the rest stays ----
+sandbox h2
+holder h2 >"$WORK/three" & three=$!
+wait_for 20 grep -q '^ok$' "$WORK/three"
+uid=$(field "$MNT/h2/status" uid)
+kill_cubefs
+kill -KILL "$three"
+wait "$three" 2>/dev/null || true
+start_cubefs
+check_not test -e "$MNT/h2"
+check test -d "$D"
+wait_for 30 eval '! ls "$STATE/cubes" | grep -q "$uid"'

@@ -244,7 +244,7 @@ static void destroy_verb(void **state)
 	stage_make(s, "b");
 	expect_refused(s, "destroy a none", -ENOENT, "none");
 	expect_refused(s, "destroy a a", -EINVAL, "twice");
-	expect_refused(s, "destroy", -EINVAL, "usage: destroy NAME ...");
+	expect_refused(s, "destroy", -EINVAL, "usage: destroy NAME|label.NAME=VALUE ...");
 	assert_int_equal(count_cubes(s), 2);
 	assert_int_equal(stage_root(s, "destroy a b"), 0);
 	assert_int_equal(count_cubes(s), 0);

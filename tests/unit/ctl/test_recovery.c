@@ -413,6 +413,38 @@ static void gone_meanwhile(void **state)
 	host_close(&s);
 }
 
+/* Whoever held it has his end with the daemon's, in order or not. */
+static void held_ones_go(void **state)
+{
+	static void (*const goes[])(struct stage * s) = {stage_down, stage_killed};
+
+	(void)state;
+	for (unsigned i = 0; i < CUBE_COUNT(goes); i++) {
+		struct cube_hold hold = {0}, more = {0};
+		struct stage s;
+
+		host_open(&s);
+		(void)stage_make(&s, "dev");
+		struct cube_cube *c = stage_make(&s, "held");
+
+		cube_domain_enter(s.d);
+		assert_int_equal(cube_hold_take(&hold, c, NULL), 0);
+		assert_int_equal(cube_hold_take(&more, c, NULL), 0);
+		cube_hold_end(&more);
+		s.d->closing =
+			true; /* an end of the daemon closes channels too: that alone destroys nothing */
+		cube_hold_end(&hold);
+		s.d->closing = false;
+		assert_int_equal(c->phase, CUBE_RUNNING);
+		cube_domain_leave(s.d);
+		goes[i](&s);
+		stage_up(&s);
+		assert_non_null(find(&s, "dev"));
+		assert_null(find(&s, "held"));
+		host_close(&s);
+	}
+}
+
 /* ---- Half done ---- */
 
 /* mkdir has promised it, so the next daemon makes it; `create` had not returned, so nothing is left. */
@@ -659,6 +691,7 @@ int main(void)
 		cmocka_unit_test(states_are_kept),
 		cmocka_unit_test(restarted_meanwhile),
 		cmocka_unit_test(gone_meanwhile),
+		cmocka_unit_test(held_ones_go),
 		cmocka_unit_test(creations_that_were_cut_off),
 		cmocka_unit_test(answers_that_were_lost),
 		cmocka_unit_test(destructions_that_were_cut_off),

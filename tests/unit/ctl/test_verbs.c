@@ -226,6 +226,63 @@ static void left_to_itself(void **state)
 	cube_domain_leave(s->d);
 }
 
+/* By labels: all that have one, each once, or a sentence. */
+static void destroy_by_label(void **state)
+{
+	struct stage *s = *state;
+
+	(void)stage_make(s, "a label.team=red label.n=1");
+	(void)stage_make(s, "b label.team=red");
+	(void)stage_make(s, "c label.team=blue");
+	(void)stage_make(s, "d");
+	expect(s, CUBE_SCOPE_ROOT, NULL, "destroy label.team=green", -ENOENT,
+	       "no sandbox has label.team=green");
+	expect(s, CUBE_SCOPE_ROOT, NULL, "destroy label.team=", -EINVAL, "neither of them empty");
+	expect(s, CUBE_SCOPE_ROOT, NULL, "destroy label.=x", -EINVAL, "neither of them empty");
+	expect(s, CUBE_SCOPE_ROOT, NULL, "destroy label.team", -ENOENT, "no sandbox 'label.team'");
+	expect(s, CUBE_SCOPE_ROOT, NULL, "destroy d d", -EINVAL, "named twice");
+	/* All or none. */
+	expect(s, CUBE_SCOPE_ROOT, NULL, "destroy label.team=red nobody", -ENOENT, "no sandbox 'nobody'");
+	expect(s, CUBE_SCOPE_ROOT, NULL, "destroy d label.team=green", -ENOENT, "label.team=green");
+	assert_int_equal(cube_map_count(s->d->by_name), 4);
+	expect(s, CUBE_SCOPE_ROOT, NULL, "destroy label.n=1 label.team=red a", 0, "");
+	assert_int_equal(cube_map_count(s->d->by_name), 2);
+	expect(s, CUBE_SCOPE_ROOT, NULL, "destroy c d", 0, "");
+}
+
+/* As many holders as there are: the last one's end is the sandbox's. */
+static void hold(void **state)
+{
+	struct stage *s = *state;
+	struct cube_cube *c = stage_make(s, "dev");
+	struct cube_hold one = {0}, two = {0};
+	struct cube_err err = {0};
+
+	expect(s, CUBE_SCOPE_CUBE, c, "hold", -EINVAL, "open for reading and writing");
+	expect(s, CUBE_SCOPE_CUBE, c, "hold &", -EINVAL, "without &");
+	cube_domain_enter(s->d);
+	cube_hold_end(&one); /* holds nothing */
+	assert_int_equal(cube_hold_take(&one, c, &err), 0);
+	assert_int_equal(cube_hold_take(&one, c, &err), 0); /* once */
+	assert_int_equal(cube_hold_take(&two, c, &err), 0);
+	cube_hold_end(&one);
+	cube_hold_end(&one);
+	assert_int_equal(c->phase, CUBE_RUNNING);
+	cube_hold_end(&two);
+	assert_null(cube_domain_find(s->d, "dev"));
+	cube_domain_leave(s->d);
+	/* Destroyed by another while it is held. */
+	c = stage_make(s, "dev");
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_hold_take(&one, c, &err), 0);
+	cube_domain_leave(s->d);
+	expect(s, CUBE_SCOPE_ROOT, NULL, "destroy dev", 0, "");
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_hold_take(&two, c, &err), -EHOSTDOWN);
+	cube_hold_end(&one);
+	cube_domain_leave(s->d);
+}
+
 /* What is waited for ends with the daemon: everybody is told. */
 static void the_end(void **state)
 {
@@ -424,6 +481,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(waits, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(kill_passes_a_wait, stage_setup, stage_teardown),
 		cmocka_unit_test(cancelled),
+		cmocka_unit_test_setup_teardown(destroy_by_label, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(hold, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(left_to_itself, stage_setup, stage_teardown),
 		cmocka_unit_test(the_end),
 		cmocka_unit_test_setup_teardown(templates, stage_setup, stage_teardown),

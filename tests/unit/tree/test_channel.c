@@ -190,6 +190,50 @@ static void check_clone(void **state)
 	assert_int_equal(rig_on(CUBE_REQ_RMDIR, "", path), 0);
 }
 
+/* A channel that has written `hold`: the sandbox goes with it. */
+static void check_hold(void **state)
+{
+	struct cube_handle *h, *g;
+	char path[64];
+
+	(void)state;
+	assert_int_equal(rig_open("clone", O_RDWR, &h), 0);
+	rig_read(&call, h, 0);
+	call.out[strcspn(call.out, "\n")] = '\0';
+	(void)snprintf(path, sizeof(path), "%.40s", call.out);
+	assert_int_equal(rig_write(h, "held\n"), -EINVAL);
+	assert_int_equal(rig_write(h, "hold it\n"), -EINVAL);
+	assert_int_equal(rig_write(h, "'hold\n"), -EINVAL);
+	assert_int_equal(rig_write(h, "\n"), 1);
+	assert_int_equal(rig_write(h, "ho"), 2); /* in pieces */
+	assert_int_equal(rig_write(h, "ld\n"), 3);
+	assert_int_equal(rig_flush(h), 0); /* a copy is closed: others may be there */
+	assert_int_equal(rig_lookup(path), 0);
+	rig_release(h);
+	assert_int_equal(rig_lookup(path), -ENOENT);
+	/* Two of them, by its ctl; and by another name. */
+	rig_cube("held");
+	assert_int_equal(rig_echo("hold", "held/ctl"), -EINVAL); /* no channel */
+	assert_int_equal(rig_open("held/ctl", O_RDWR, &h), 0);
+	assert_int_equal(rig_open("held/ctl", O_RDWR, &g), 0);
+	assert_int_equal(rig_write(h, "hold\nhold\n"), 10);
+	assert_string_equal(rig_read(&call, h, 0), "ok\nok\n");
+	assert_int_equal(rig_write(g, "hold\n"), 5);
+	rig_release(h);
+	assert_int_equal(rig_echo("rename held kept", "ctl"), 0);
+	assert_int_equal(rig_lookup("kept"), 0);
+	rig_release(g);
+	assert_int_equal(rig_lookup("kept"), -ENOENT);
+	/* An unfinished line is run when it is asked for. */
+	assert_int_equal(rig_open("clone", O_RDWR, &h), 0);
+	assert_int_equal(rig_write(h, "hold"), 4);
+	rig_read(&call, h, 0);
+	call.out[strcspn(call.out, "\n")] = '\0';
+	(void)snprintf(path, sizeof(path), "%.40s", call.out);
+	rig_release(h);
+	assert_int_equal(rig_lookup(path), -ENOENT);
+}
+
 static void check_rings(void **state)
 {
 	struct cube_handle *logs, *events;
@@ -270,6 +314,7 @@ int main(void)
 		cmocka_unit_test(check_jobs),
 		cmocka_unit_test(check_stdin),
 		cmocka_unit_test(check_clone),
+		cmocka_unit_test(check_hold),
 		cmocka_unit_test(check_rings),
 		cmocka_unit_test(check_polling),
 	};
