@@ -106,8 +106,8 @@ holder() { # NAME: a process that holds it until it is killed
 sandbox h1
 holder h1 >"$WORK/one" & one=$!
 holder h1 >"$WORK/two" & two=$!
-wait_for 20 grep -q '^ok$' "$WORK/one"
-wait_for 20 grep -q '^ok$' "$WORK/two"
+wait_for 20 grep -qs '^ok$' "$WORK/one"
+wait_for 20 grep -qs '^ok$' "$WORK/two"
 kill -KILL "$one"
 wait "$one" 2>/dev/null || true
 check_eq "$(run h1 'echo still')" still
@@ -175,7 +175,7 @@ check_not test -e "$MNT/v2"
 # ---- the daemon is killed: what was held goes at the next start, the rest stays ----
 sandbox h2
 holder h2 >"$WORK/three" & three=$!
-wait_for 20 grep -q '^ok$' "$WORK/three"
+wait_for 20 grep -qs '^ok$' "$WORK/three"
 uid=$(field "$MNT/h2/status" uid)
 kill_cubefs
 kill -KILL "$three"
