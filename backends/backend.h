@@ -77,7 +77,7 @@ struct cube_pair {
 	const char *key, *value;
 };
 
-/* Limits: 0 is "the backend's default". Explicit ones that it cannot keep are refused before the
+/* Limits: 0 is "the backend's default" (cube_backend.defaults). Explicit ones that it cannot keep are refused before the
  * call (capability) with -EOPNOTSUPP. */
 struct cube_limits {
 	uint64_t memory; /* bytes */
@@ -291,6 +291,8 @@ struct cube_backend {
 	uint32_t caps;                     /* a subset of ops->caps; constant after open */
 	enum cube_par par;                 /* ops->par or stricter */
 	char missing[CUBE_CAP_COUNT][160]; /* for each bit of ops->caps that is not in caps: why */
+	struct cube_limits defaults; /* of a spec that names none; 0: no limit, or not known. After open */
+	const char *template;        /* of a spec that names none; NULL: not known. Lives as long */
 };
 
 /* ---- What everyone else calls: the checked wrappers of backend.c ---- */

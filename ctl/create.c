@@ -192,6 +192,23 @@ static int create_fill_env(struct cube_cube *c, struct cube_err *err)
 	return r < 0 ? cube_fail(err, r, "the environment: %s", cube_errno_text(r)) : 0;
 }
 
+/* What is in force, for those who look and for later starts, whatever the configuration says then. Limits that
+ * cannot be kept at all are none. */
+void cube_create_limits(struct cube_cube *c)
+{
+	const struct cube_limits *with = &c->service->backend->defaults;
+	uint32_t caps = c->service->backend->caps;
+
+	if (c->limits.memory == 0 && (caps & CUBE_CAP_MEMORY))
+		c->limits.memory = with->memory;
+	if (c->limits.pids == 0 && (caps & CUBE_CAP_PIDS))
+		c->limits.pids = with->pids;
+	if (c->limits.cpus_milli == 0 && (caps & CUBE_CAP_CPUS))
+		c->limits.cpus_milli = with->cpus_milli;
+	if (c->limits.disk == 0 && (caps & CUBE_CAP_DISK))
+		c->limits.disk = with->disk;
+}
+
 static int create_fill(struct cube_cube *c, const char *name, const struct cube_create_key *keys, size_t n,
 		       struct cube_err *err)
 {
@@ -205,8 +222,10 @@ static int create_fill(struct cube_cube *c, const char *name, const struct cube_
 		r = create_fill_env(c, err);
 	if (r == 0)
 		r = create_check_spec(c, err);
-	if (r == 0)
-		r = cube_template_usable(c->service, c->template, NULL, err);
+	if (r < 0)
+		return r;
+	cube_create_limits(c);
+	r = cube_template_usable(c->service, c->template, NULL, err);
 	return r < 0 ? r : 0;
 }
 

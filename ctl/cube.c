@@ -29,6 +29,11 @@ static const char *const phase_names[] = {
 	[CUBE_STOPPED] = "stopped",   [CUBE_ERROR] = "error",     [CUBE_REMOVED] = "removed",
 };
 
+const char *cube_cube_template(const struct cube_cube *c)
+{
+	return c->template != NULL ? c->template : c->service->backend->template;
+}
+
 const char *cube_phase_name(enum cube_phase p)
 {
 	return phase_names[p];

@@ -76,6 +76,8 @@ struct cube_cube {
 	void *tree_data;
 };
 
+/* The name of its template, the backend's default one included; NULL: nobody knows. */
+const char *cube_cube_template(const struct cube_cube *c);
 struct cube_cube *cube_cube_ref(struct cube_cube *c);
 void cube_cube_unref(struct cube_cube *c);
 

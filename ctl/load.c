@@ -73,6 +73,7 @@ static void load_numbers(struct cube_cube *c, const json_t *o)
 	c->limits.disk = (uint64_t)cube_json_int(limits, "disk", 0);
 	c->limits.pids = (uint32_t)cube_json_int(limits, "pids", 0);
 	c->limits.cpus_milli = (uint32_t)cube_json_int(limits, "cpus", 0);
+	cube_create_limits(c); /* saved by a daemon that did not name them */
 	own->keep = cube_json_bool(o, "keep", true);
 	own->held = cube_json_bool(o, "held", false);
 	own->next_session = (uint64_t)cube_json_int(o, "next_session", 2);

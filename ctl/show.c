@@ -174,7 +174,8 @@ int cube_show_list(struct cube_domain *d, struct cube_buf *out)
 		bool known = c->usage_wall != 0;
 
 		cube_buf_printf(out, "%s %s %s %s %" PRIu64 " -", c->name, cube_phase_name(c->phase),
-				c->service->backend->name, c->template != NULL ? c->template : "-",
+				c->service->backend->name,
+				cube_cube_template(c) != NULL ? cube_cube_template(c) : "-",
 				show_idle_seconds(c, now));
 		show_list_number(out, known ? c->usage.pids : UINT64_MAX);
 		show_list_number(out, known && c->usage.cpu_ns != UINT64_MAX

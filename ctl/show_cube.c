@@ -42,13 +42,13 @@ static void show_limit(struct cube_cube *c, struct cube_buf *out, const char *na
 
 	cube_buf_printf(out, "limit.%s ", name);
 	if (value == 0)
-		cube_buf_adds(out, caps & cap ? "default" : "none");
+		cube_buf_adds(out, "none");
 	else if (cap == CUBE_CAP_CPUS)
 		cube_buf_printf(out, "%llu.%03llu", (unsigned long long)value / 1000,
 				(unsigned long long)value % 1000);
 	else
 		cube_buf_printf(out, "%llu", (unsigned long long)value);
-	cube_buf_adds(out, caps & cap ? " kept\n" : " not kept\n");
+	cube_buf_adds(out, !(caps & cap) ? " not kept\n" : value != 0 ? " kept\n" : "\n");
 }
 
 static void show_limits(struct cube_cube *c, struct cube_buf *out)
@@ -95,7 +95,7 @@ static void show_head(struct cube_cube *c, struct cube_buf *out)
 	cube_show_str(out, "id", c->id);
 	cube_show_str(out, "uid", c->uid);
 	cube_show_str(out, "backend", c->service->backend->name);
-	cube_show_str(out, "template", c->template);
+	cube_show_str(out, "template", cube_cube_template(c));
 }
 
 int cube_show_status(struct cube_cube *c, struct cube_buf *out)
@@ -214,7 +214,7 @@ static void info_basics(struct cube_cube *c, json_t *o)
 	info_str(o, "uid", c->uid);
 	info_str(o, "backend", c->service->backend->name);
 	info_str(o, "kind", c->service->backend->ops->kind);
-	info_str(o, "template", c->template);
+	info_str(o, "template", cube_cube_template(c));
 	info_num(o, "generation", c->generation);
 	(void)json_object_set_new(o, "terminal", json_boolean(c->terminal));
 	info_time(o, "created", c->created_wall);

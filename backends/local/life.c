@@ -36,16 +36,17 @@ static int create_check(const struct cube_local *b, const struct cube_spec *spec
 static int create_record(struct cube_local *b, const struct cube_spec *spec, struct cube_local_record *r,
 			 struct cube_err *err)
 {
-	const char *template = spec->template ? spec->template : cube_local_template_default(b);
+	const char *template = spec->template ? spec->template : b->base.template;
+	const struct cube_limits *defaults = &b->base.defaults;
 
 	*r = (struct cube_local_record){.stage = CUBE_STAGE_STARTING, .net = spec->net, .generation = 1};
 	(void)cube_local_boot_id(r->boot);
 	if ((size_t)snprintf(r->template, sizeof(r->template), "%s", template) >= sizeof(r->template))
 		return cube_fail(err, -ENOENT, "no template %.64s...", template);
 	(void)snprintf(r->hostname, sizeof(r->hostname), "%.64s", spec->name);
-	r->limits.memory = spec->limits.memory ? spec->limits.memory : b->defaults.memory;
-	r->limits.pids = spec->limits.pids ? spec->limits.pids : b->defaults.pids;
-	r->limits.cpus_milli = spec->limits.cpus_milli ? spec->limits.cpus_milli : b->defaults.cpus_milli;
+	r->limits.memory = spec->limits.memory ? spec->limits.memory : defaults->memory;
+	r->limits.pids = spec->limits.pids ? spec->limits.pids : defaults->pids;
+	r->limits.cpus_milli = spec->limits.cpus_milli ? spec->limits.cpus_milli : defaults->cpus_milli;
 	return cube_local_template_check(b, r->template, err);
 }
 

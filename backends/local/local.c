@@ -77,11 +77,11 @@ static int local_configure(struct cube_local *b, const struct cube_conf_section 
 
 	if (rc < 0)
 		return rc;
-	b->defaults = (struct cube_limits){.memory = default_memory(), .pids = LOCAL_PIDS};
+	b->base.defaults = (struct cube_limits){.memory = default_memory(), .pids = LOCAL_PIDS};
 	for (size_t i = 0; i < CUBE_COUNT(local_keys); i++) {
 		const char *text = cube_conf_get(conf, local_keys[i].key);
 
-		if (text && local_keys[i].read(text, &b->defaults) < 0)
+		if (text && local_keys[i].read(text, &b->base.defaults) < 0)
 			return cube_fail(err, -EINVAL, "backend %s: %s = %s: %s is wanted", b->base.name,
 					 local_keys[i].key, text, local_keys[i].wanted);
 	}
@@ -150,6 +150,7 @@ static int local_open(const struct cube_backend_env *env, struct cube_backend **
 		return cube_fail(err, -ENOMEM, "out of memory");
 	b->base = (struct cube_backend){
 		.ops = &cube_backend_local, .name = env->name, .par = CUBE_PAR_PER_CUBE};
+	b->base.template = cube_local_template_default(b);
 	b->loop = env->loop;
 	b->store = &cube_local_store_dir;
 	b->state = b->cubes = b->templates = b->cgroups.v2 = b->net.tun = b->crun_copy = -1;

@@ -46,7 +46,6 @@ struct cube_local {
 	struct cube_local_cgroups cgroups;
 	struct cube_local_mask *mask; /* NULL: the template `host` is not to be had */
 	char host_why[200];           /* and why */
-	struct cube_limits defaults;
 	unsigned overlay_flags;
 	char crun[PATH_MAX];      /* "": not installed */
 	char crun_exec[PATH_MAX]; /* what is executed: crun, or a sealed copy of it */

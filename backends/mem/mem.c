@@ -164,6 +164,7 @@ static int mem_open(const struct cube_backend_env *env, struct cube_backend **re
 	m->base.ops = &cube_backend_mem;
 	m->base.name = env->name;
 	m->base.par = cube_backend_mem.par;
+	m->base.template = MEM_TEMPLATE_BASE;
 	m->env = env;
 	m->dir = -1;
 	m->post.fn = pump;
