@@ -33,6 +33,8 @@ static const struct {
 	{"users", "run a job as another user"},
 	{"rename", "give a running sandbox another host name"},
 	{"ports", "connect to what listens in a sandbox"},
+	{"volumes", "keep volumes"},
+	{"bind", "show a directory of this machine in a sandbox"},
 };
 
 const char *cube_cap_name(unsigned n)
@@ -521,5 +523,117 @@ int cube_backend_template_remove(struct cube_backend *b, const char *name, struc
 
 	if (r == 0)
 		r = b->ops->template_remove(b, name, &c.why);
+	return call_end(&c, r, err);
+}
+
+/* ---- Volumes ---- */
+
+static int call_begin_volume(struct call *c, uint32_t caps)
+{
+	int r = call_begin(c, CUBE_CAP_VOLUMES);
+
+	if (r == 0 && caps != 0)
+		r = call_begin(c, caps);
+	if (r == 0 && !cube_check_uid(c->on))
+		return cube_fail(&c->why, -EINVAL, "'%s' is no uid of a volume", c->on != NULL ? c->on : "");
+	return r;
+}
+
+int cube_backend_volume_make(struct cube_backend *b, const char *uid, const char *name,
+			     struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct call c = CALL("volume_make", uid);
+	int r = call_begin_volume(&c, 0);
+
+	if (r == 0)
+		r = b->ops->volume_make(b, uid, name, cancel, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_volume_remove(struct cube_backend *b, const char *uid, struct cube_err *err)
+{
+	struct call c = CALL("volume_remove", uid);
+	int r = call_begin_volume(&c, 0);
+
+	if (r == 0)
+		r = b->ops->volume_remove(b, uid, &c.why);
+	return call_end(&c, r, err);
+}
+
+struct volume_call {
+	void (*each)(void *ctx, const struct cube_volume *v);
+	void *ctx;
+};
+
+/* One that is not ours is nobody's business. */
+static void volume_each(void *ctx, const struct cube_volume *v)
+{
+	const struct volume_call *l = ctx;
+	struct cube_volume copy = *v;
+
+	copy.uid[sizeof(copy.uid) - 1] = '\0';
+	if (cube_check_uid(copy.uid))
+		l->each(l->ctx, &copy);
+}
+
+int cube_backend_volume_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_volume *v),
+			     void *ctx, struct cube_err *err)
+{
+	struct call c = CALL("volume_list", NULL);
+	struct volume_call l = {.each = each, .ctx = ctx};
+	int r = call_begin(&c, CUBE_CAP_VOLUMES);
+
+	if (r == 0)
+		r = b->ops->volume_list(b, volume_each, &l, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_volume_root(struct cube_backend *b, const char *uid, struct cube_root *ret,
+			     struct cube_err *err)
+{
+	struct call c = CALL("volume_root", uid);
+	struct cube_root root = {.fd = -1};
+	int r = call_begin_volume(&c, CUBE_CAP_FILES);
+
+	if (r == 0)
+		r = b->ops->volume_root(b, uid, &root, &c.why);
+	if (r == 0 && !cube_check_root(&root)) {
+		cube_root_close(&root);
+		r = call_nonsense(&c, "a root that is none");
+	}
+	if (r == 0)
+		*ret = root;
+	return call_end(&c, r, err);
+}
+
+/* ---- Binds ---- */
+
+static int call_begin_bind(struct call *c, const char *path)
+{
+	int r = call_begin_id(c, CUBE_CAP_BIND);
+
+	if (r == 0 && !cube_name_inside_ok(path))
+		return cube_fail(&c->why, -EINVAL, "'%s' is no path for a bind", path != NULL ? path : "");
+	return r;
+}
+
+int cube_backend_bind(struct cube_backend *b, const char *id, const struct cube_bind *bind,
+		      struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct call c = CALL("bind", id);
+	int r = call_begin_bind(&c, bind->path);
+
+	if (r == 0)
+		r = b->ops->bind(b, id, bind, cancel, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_unbind(struct cube_backend *b, const char *id, const char *path, struct cube_err *err)
+{
+	struct call c = CALL("unbind", id);
+	int r = call_begin_bind(&c, path);
+
+	if (r == 0)
+		r = b->ops->unbind(b, id, path, &c.why);
 	return call_end(&c, r, err);
 }

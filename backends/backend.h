@@ -59,8 +59,10 @@ enum cube_cap {
 	CUBE_CAP_USERS = 1u << 13,   /* jobs as another user than the first */
 	CUBE_CAP_RENAME = 1u << 14,  /* rename: the host name inside */
 	CUBE_CAP_PORTS = 1u << 15,   /* dial, listening */
+	CUBE_CAP_VOLUMES = 1u << 16, /* volumes that outlive sandboxes: volume_*, spec.volumes */
+	CUBE_CAP_BIND = 1u << 17,    /* directories of this machine in a sandbox: bind, unbind */
 };
-#define CUBE_CAP_COUNT 16
+#define CUBE_CAP_COUNT 18
 /* "exec", "files", ... of bit number @n; NULL beyond. */
 const char *cube_cap_name(unsigned n);
 
@@ -86,6 +88,14 @@ struct cube_limits {
 	uint32_t cpus_milli; /* thousandths of a CPU */
 };
 
+/* A volume in a sandbox. Several sandboxes may have the same one, running or not. */
+struct cube_spec_volume {
+	const char *volume; /* its uid; it is there (volume_make) */
+	const char *path;   /* absolute inside, normal (cube_name_inside_ok); made where it is missing. On
+			       "/workspace" it takes the place of the sandbox's own */
+	bool read_only;     /* kept inside, by whatever root there can do, and in `root` */
+};
+
 struct cube_spec {
 	const char *uid;      /* ours, unique for ever, [0-9a-f]{16}; marked at the backend */
 	const char *name;     /* at the time of creation, for people; may be the host name inside */
@@ -99,6 +109,8 @@ struct cube_spec {
 	size_t n_labels;
 	const struct cube_pair *extra; /* keys of this backend (ops->keys); others were refused before */
 	size_t n_extra;
+	const struct cube_spec_volume *volumes; /* CUBE_CAP_VOLUMES; no two at one path */
+	size_t n_volumes;
 };
 
 enum cube_state { /* of a sandbox, as the backend sees it */
@@ -150,6 +162,7 @@ struct cube_root {
 		char path[256]; /* absolute inside, no link in it: "/workspace" */
 		int fd;
 		bool read_only;
+		bool shared; /* a volume or a bind: others than this sandbox change it too */
 	} mounts[CUBE_MOUNTS_MAX];
 	uint64_t generation; /* changes when the tree behind was replaced: old handles are stale */
 	uint32_t uid_base;   /* what the kernel shows as uid_base + n is n inside ... */
@@ -170,6 +183,11 @@ struct cube_template {
 	char reason[200]; /* runs no: why */
 };
 
+struct cube_volume {
+	char uid[CUBE_ID_MAX + 1];
+	uint64_t size; /* bytes that it takes; UINT64_MAX: not known (yet) */
+};
+
 struct cube_status {
 	bool reachable;
 	char version[128];
@@ -177,6 +195,14 @@ struct cube_status {
 	uint64_t latency_us;
 	uint32_t caps;
 	char missing[CUBE_CAP_COUNT][160]; /* why a capability of the kind is missing here */
+};
+
+/* A directory of this machine that is to be seen inside. */
+struct cube_bind {
+	const char *path; /* inside */
+	int fd;
+	bool read_only;
+	uint32_t owner_uid, owner_gid; /* who asked for it: as this process sees ids */
 };
 
 struct cube_conf_section; /* base/conf.h: the backend's section of the configuration; may be NULL */
@@ -283,6 +309,32 @@ struct cube_backend_ops {
 			       struct cube_cancel *cancel, struct cube_err *err);
 	int (*template_remove)(struct cube_backend *b, const char *name,
 			       struct cube_err *err); /* -EBUSY: in use */
+
+	/* CUBE_CAP_VOLUMES. A volume is told by its uid, which is ours as a sandbox's is (16 hexadecimal
+	 * digits); what people call it is a word that the backend may show, and that may change. make: an
+	 * empty one that belongs to the root inside. remove: -EBUSY while a sandbox has it, whatever its state.
+	 * list: each that is there; its size must be cheap. destroy of a sandbox never touches a volume. */
+	int (*volume_make)(struct cube_backend *b, const char *uid, const char *name,
+			   struct cube_cancel *cancel, struct cube_err *err);
+	int (*volume_remove)(struct cube_backend *b, const char *uid, struct cube_err *err);
+	int (*volume_list)(struct cube_backend *b, void (*each)(void *ctx, const struct cube_volume *v),
+			   void *ctx, struct cube_err *err);
+	/* With CUBE_CAP_FILES as well; else it is not called. Its files, as `root` gives those of a sandbox; no
+	 * mounts. */
+	int (*volume_root)(struct cube_backend *b, const char *uid, struct cube_root *ret,
+			   struct cube_err *err);
+
+	/* CUBE_CAP_BIND. The directory @fd of this machine (borrowed, O_PATH) at @path inside, as
+	 * cube_spec_volume has it: at once where the sandbox runs or is paused, else with its next start; `root`
+	 * shows it from the return on. nodev and nosuid, and nothing that is or is moved at @path inside leads
+	 * it astray: a link in it is -ELOOP. What belongs to @owner outside belongs to root inside and the
+	 * other way round; -EOPNOTSUPP where that cannot be had. At the same path again: another directory for a
+	 * stopped one, nothing for one that has it. Binds are the daemon's to remember: after it was restarted
+	 * it tells them again, before `start` and before `root`. -EBUSY: something else is at @path. */
+	int (*bind)(struct cube_backend *b, const char *id, const struct cube_bind *bind,
+		    struct cube_cancel *cancel, struct cube_err *err);
+	/* Takes it away, open files or not. None there is success. */
+	int (*unbind)(struct cube_backend *b, const char *id, const char *path, struct cube_err *err);
 };
 
 struct cube_backend {
@@ -350,6 +402,16 @@ int cube_backend_template_import(struct cube_backend *b, const char *name, const
 				 void (*log)(void *ctx, const char *line), void *ctx,
 				 struct cube_cancel *cancel, struct cube_err *err);
 int cube_backend_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
+int cube_backend_volume_make(struct cube_backend *b, const char *uid, const char *name,
+			     struct cube_cancel *cancel, struct cube_err *err);
+int cube_backend_volume_remove(struct cube_backend *b, const char *uid, struct cube_err *err);
+int cube_backend_volume_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_volume *v),
+			     void *ctx, struct cube_err *err);
+int cube_backend_volume_root(struct cube_backend *b, const char *uid, struct cube_root *ret,
+			     struct cube_err *err);
+int cube_backend_bind(struct cube_backend *b, const char *id, const struct cube_bind *bind,
+		      struct cube_cancel *cancel, struct cube_err *err);
+int cube_backend_unbind(struct cube_backend *b, const char *id, const char *path, struct cube_err *err);
 void cube_root_close(struct cube_root *root); /* closes its descriptors, sets them to -1 */
 
 #endif

@@ -47,6 +47,12 @@ static const struct op_rule op_rules[] = {
 	OP(template_list, CUBE_CAP_TEMPLATES),
 	OP(template_import, CUBE_CAP_TEMPLATES),
 	OP(template_remove, CUBE_CAP_TEMPLATES),
+	OP(volume_make, CUBE_CAP_VOLUMES),
+	OP(volume_remove, CUBE_CAP_VOLUMES),
+	OP(volume_list, CUBE_CAP_VOLUMES),
+	OP(volume_root, CUBE_CAP_VOLUMES),
+	OP(bind, CUBE_CAP_BIND),
+	OP(unbind, CUBE_CAP_BIND),
 };
 #undef OP
 
@@ -102,7 +108,7 @@ bool cube_check_id(const char *id)
 	return len > 0 && len <= CUBE_ID_MAX && id[len] == '\0';
 }
 
-static bool uid_ok(const char *uid)
+bool cube_check_uid(const char *uid)
 {
 	return uid != NULL && strlen(uid) == 16 && strspn(uid, "0123456789abcdef") == 16;
 }
@@ -114,7 +120,7 @@ static bool env_ok(const struct cube_pair *p)
 
 int cube_check_mark(const struct cube_spec *spec, struct cube_err *err)
 {
-	if (!uid_ok(spec->uid))
+	if (!cube_check_uid(spec->uid))
 		return cube_fail(err, -EINVAL, "create: the mark is not 16 hexadecimal digits");
 	if (spec->name == NULL || !cube_name_ok(spec->name))
 		return cube_fail(err, -EINVAL, "create: the name is no sandbox name");
@@ -173,6 +179,23 @@ int cube_check_limits(const struct cube_backend *b, const struct cube_limits *li
 	return 0;
 }
 
+static int check_volumes(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err)
+{
+	int r = spec->n_volumes > 0 ? cube_backend_need(b, CUBE_CAP_VOLUMES, err) : 0;
+
+	for (size_t i = 0; r == 0 && i < spec->n_volumes; i++) {
+		const struct cube_spec_volume *v = &spec->volumes[i];
+
+		if (!cube_check_uid(v->volume) || !cube_name_inside_ok(v->path))
+			r = cube_fail(err, -EINVAL, "'%s' is no path for a volume",
+				      v->path != NULL ? v->path : "");
+		for (size_t k = 0; r == 0 && k < i; k++)
+			if (strcmp(spec->volumes[k].path, v->path) == 0)
+				r = cube_fail(err, -EINVAL, "two volumes at %s", v->path);
+	}
+	return r;
+}
+
 int cube_check_spec(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err)
 {
 	int r = check_form(spec, err);
@@ -183,6 +206,8 @@ int cube_check_spec(const struct cube_backend *b, const struct cube_spec *spec, 
 		r = cube_check_limits(b, &spec->limits, err);
 	if (r == 0 && spec->net == CUBE_NET_OPEN)
 		r = cube_backend_need(b, CUBE_CAP_NET_OPEN, err);
+	if (r == 0)
+		r = check_volumes(b, spec, err);
 	return r;
 }
 
@@ -201,7 +226,7 @@ bool cube_check_info(struct cube_info *info)
 	tidy(info->id, sizeof(info->id));
 	tidy(info->uid, sizeof(info->uid));
 	tidy(info->reason, sizeof(info->reason));
-	if (!uid_ok(info->uid))
+	if (!cube_check_uid(info->uid))
 		info->uid[0] = '\0'; /* somebody else's mark is none of ours */
 	return cube_check_id(info->id) && (unsigned)info->state <= CUBE_IS_STOPPED;
 }

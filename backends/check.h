@@ -15,6 +15,9 @@ int cube_check_ops(const struct cube_backend_ops *ops, struct cube_err *err);
 /* 1 to CUBE_ID_MAX bytes of [A-Za-z0-9._:-], not starting with '.': fit to be a directory entry. */
 bool cube_check_id(const char *id);
 
+/* Ours, of a sandbox or a volume: 16 hexadecimal digits. */
+bool cube_check_uid(const char *uid);
+
 /* What create needs whatever the backend: our mark and a name; -EINVAL. */
 int cube_check_mark(const struct cube_spec *spec, struct cube_err *err);
 

@@ -29,6 +29,17 @@ int cube_file_mkdir(int dirfd, const char *name, mode_t mode, int *ret_fd);
  * may be links (/var/run is one), the last part may not. */
 int cube_file_mkdir_path(const char *path, mode_t mode);
 
+/* Owner and mode of what is made; ids (uid_t)-1, (gid_t)-1: as they come. */
+struct cube_file_owner {
+	uid_t uid;
+	gid_t gid;
+	mode_t mode; /* exact, whatever the umask */
+};
+/* An O_PATH descriptor of the directory @path below @dirfd (leading slashes mean nothing, "" is @dirfd itself),
+ * never through a link: -ELOOP; -EINVAL for "." and ".." in it. With @make what is missing is made. Somebody
+ * who moves things meanwhile can keep it from being found, not lead it elsewhere. */
+int cube_file_beneath(int dirfd, const char *path, const struct cube_file_owner *make);
+
 /* Removes @name and all below it, of any depth, whatever the modes. Follows no link, and leaves alone
  * whatever is mounted on @name or below it (-EXDEV). Goes on after a failure and returns the first one. Not
  * there is success. */

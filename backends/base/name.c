@@ -47,6 +47,34 @@ bool cube_name_entry_ok(const char *s)
 	       strcmp(s, "..") != 0;
 }
 
+static bool inside_reserved(const char *s)
+{
+	static const char *const reserved[] = {"/proc", "/sys", "/dev"};
+
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
+		size_t len = strlen(reserved[i]);
+
+		if (strncmp(s, reserved[i], len) == 0 && (s[len] == '\0' || s[len] == '/'))
+			return true;
+	}
+	return false;
+}
+
+bool cube_name_inside_ok(const char *s)
+{
+	if (s == NULL || s[0] != '/' || strnlen(s, CUBE_INSIDE_MAX + 1) > CUBE_INSIDE_MAX ||
+	    inside_reserved(s))
+		return false;
+	while (*s == '/') {
+		size_t n = strcspn(++s, "/");
+
+		if (n == 0 || (n <= 2 && strncmp(s, "..", n) == 0))
+			return false;
+		s += n;
+	}
+	return true;
+}
+
 bool cube_name_env_ok(const char *s, unsigned long len)
 {
 	if (len == 0 || char_digit(s[0]))

@@ -14,6 +14,10 @@ bool cube_name_ok(const char *s);
 bool cube_name_template_ok(const char *s);
 /* 1 to 200 bytes of anything but '/', not "." or "..". */
 bool cube_name_entry_ok(const char *s);
+/* A path inside a sandbox at which something can be mounted: absolute, "/" excepted, 255 bytes at most, no
+ * "//", "/./", "/../" and no slash at the end, and not /proc, /sys or /dev or below them. NULL is none. */
+#define CUBE_INSIDE_MAX 255
+bool cube_name_inside_ok(const char *s);
 /* An environment variable's: [A-Za-z_][A-Za-z0-9_]*. */
 bool cube_name_env_ok(const char *s, unsigned long len);
 

@@ -38,6 +38,12 @@ static const char *const op_names[] = {
 	"template_import",
 	"template_remove",
 	"rename",
+	"volume_make",
+	"volume_remove",
+	"volume_list",
+	"volume_root",
+	"bind",
+	"unbind",
 };
 
 enum rule_kind { RULE_FAIL, RULE_LOSE, RULE_DELAY, RULE_HOLD };

@@ -195,6 +195,15 @@ static int forward_link(struct cube_backend *b, const char *id, const struct cub
 	return r;
 }
 
+static int give_root(struct cube_root *root, int r, struct cube_root *ret)
+{
+	if (r == 0)
+		*ret = *root;
+	else
+		cube_root_close(root);
+	return r;
+}
+
 static int forward_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err)
 {
 	struct around a = around(b, "root", id, NULL, err);
@@ -203,12 +212,7 @@ static int forward_root(struct cube_backend *b, const char *id, struct cube_root
 
 	if (r == 0)
 		r = a.ops->root(a.inner, id, &root, err);
-	r = after(&a, r);
-	if (r == 0)
-		*ret = root;
-	else
-		cube_root_close(&root);
-	return r;
+	return give_root(&root, after(&a, r), ret);
 }
 
 static int forward_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err)
@@ -286,6 +290,71 @@ static int forward_template_remove(struct cube_backend *b, const char *name, str
 	return after(&a, r);
 }
 
+static int forward_volume_make(struct cube_backend *b, const char *uid, const char *name,
+			       struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct around a = around(b, "volume_make", uid, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->volume_make(a.inner, uid, name, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_volume_remove(struct cube_backend *b, const char *uid, struct cube_err *err)
+{
+	struct around a = around(b, "volume_remove", uid, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->volume_remove(a.inner, uid, err);
+	return after(&a, r);
+}
+
+static int forward_volume_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_volume *v),
+			       void *ctx, struct cube_err *err)
+{
+	struct around a = around(b, "volume_list", NULL, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->volume_list(a.inner, each, ctx, err);
+	return after(&a, r);
+}
+
+static int forward_volume_root(struct cube_backend *b, const char *uid, struct cube_root *ret,
+			       struct cube_err *err)
+{
+	struct around a = around(b, "volume_root", uid, NULL, err);
+	struct cube_root root = {.fd = -1};
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->volume_root(a.inner, uid, &root, err);
+	return give_root(&root, after(&a, r), ret);
+}
+
+static int forward_bind(struct cube_backend *b, const char *id, const struct cube_bind *bind,
+			struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct around a = around(b, "bind", id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->bind(a.inner, id, bind, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_unbind(struct cube_backend *b, const char *id, const char *path, struct cube_err *err)
+{
+	struct around a = around(b, "unbind", id, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->unbind(a.inner, id, path, err);
+	return after(&a, r);
+}
+
 static void forward_close(struct cube_backend *b)
 {
 	cube_forward_done(cube_forward_of(b));
@@ -326,6 +395,12 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(template_list),
 		KEEP(template_import),
 		KEEP(template_remove),
+		KEEP(volume_make),
+		KEEP(volume_remove),
+		KEEP(volume_list),
+		KEEP(volume_root),
+		KEEP(bind),
+		KEEP(unbind),
 	};
 }
 

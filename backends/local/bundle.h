@@ -12,7 +12,7 @@
 #include "backends/local/ids.h"
 
 #define CUBE_BUNDLE_MAX   (1u << 20)
-#define CUBE_BUNDLE_BINDS 10
+#define CUBE_BUNDLE_BINDS 26
 
 struct cube_local_bundle {
 	const char *hostname;

@@ -6,11 +6,13 @@
 #include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
-#include "backends/local/adopt.h"
 #include "backends/local/dirs.h"
+#include "backends/local/inside.h"
 #include "backends/local/keep.h"
+#include "backends/local/mnt.h"
 #include "backends/local/oom.h"
 #include "backends/local/overlay.h"
+#include "backends/local/volume.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +26,8 @@ static void cube_free_one(struct local_cube *c)
 	if (!c)
 		return;
 	cube_local_cube_unmount(c);
+	for (size_t i = 0; i < CUBE_COUNT(c->binds); i++)
+		cube_local_keep_end(c->binds[i]);
 	cube_local_oom_forget(c->oom);
 	if (c->dir >= 0)
 		close(c->dir);
@@ -38,6 +42,8 @@ static struct local_cube *cube_alloc(const char *id)
 		return NULL;
 	(void)snprintf(c->id, sizeof(c->id), "%s", id);
 	c->dir = c->root = c->workspace = -1;
+	for (size_t i = 0; i < CUBE_COUNT(c->binds); i++)
+		c->binds[i] = -1;
 	return c;
 }
 
@@ -217,12 +223,13 @@ static int cube_mount_root(struct cube_local *b, struct local_cube *c, const str
 	return rc;
 }
 
-/* An overlay too, over an empty directory: a plain bind would show its path on this machine inside. */
-static int cube_mount_workspace(struct cube_local *b, struct local_cube *c, struct cube_err *err)
+/* An overlay, though there is nothing below: a plain bind would show its path on this machine inside. */
+int cube_local_mount_plain(struct cube_local *b, int dir, const char *source, int *ret_fd,
+			   struct cube_err *err)
 {
 	struct cube_local_layer layer = CUBE_LOCAL_LAYER_NONE;
 	cube_auto_fd empty = -1;
-	int rc = b->store->open(c->dir, CUBE_PART_WORKSPACE, &layer, err);
+	int rc = b->store->open(dir, CUBE_PART_WORKSPACE, &layer, err);
 
 	if (rc == 0) {
 		rc = cube_file_mkdir(b->templates, ".empty", 0755, &empty);
@@ -231,7 +238,7 @@ static int cube_mount_workspace(struct cube_local *b, struct local_cube *c, stru
 	}
 	if (rc == 0) {
 		const struct cube_local_overlay o = {
-			.source = c->id,
+			.source = source,
 			.lower = {empty},
 			.n_lower = 1,
 			.upper = layer.upper,
@@ -239,10 +246,55 @@ static int cube_mount_workspace(struct cube_local *b, struct local_cube *c, stru
 			.flags = b->overlay_flags & (unsigned)CUBE_OVERLAY_USERXATTR, /* nothing is below */
 		};
 
-		rc = cube_local_overlay_mount(&o, "", &c->workspace, err);
+		rc = cube_local_overlay_mount(&o, "", ret_fd, err);
 	}
 	cube_local_layer_close(&layer);
 	return rc;
+}
+
+static int cube_take(struct local_cube *c, const char *path, int *ret_fd, struct cube_err *err)
+{
+	struct cube_local_point p;
+	int rc = cube_local_inside_overlay(c->rec.init.pid, c->id, path, &p);
+
+	if (rc == 0)
+		rc = cube_local_inside_take(c->rec.init.pid, &p, c->dir, ret_fd);
+	return rc < 0 ? cube_fail(err, rc == -ENOENT ? -EIO : rc,
+				  "cannot take %s of sandbox %s from process %d: %s", path, c->id,
+				  (int)c->rec.init.pid, cube_errno_text(rc))
+		      : 0;
+}
+
+static int cube_mount_root_any(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,
+			       struct cube_err *err)
+{
+	return cube_local_cube_runs(c) ? cube_take(c, "/", &c->root, err) : cube_mount_root(b, c, seed, err);
+}
+
+static int cube_mount_workspace(struct cube_local *b, struct local_cube *c, struct cube_err *err)
+{
+	const struct cube_local_mount *m = cube_local_mounts_workspace(c);
+	int rc, fd;
+
+	if (m) {
+		cube_auto_fd volume = -1;
+
+		rc = cube_local_volume_open(b, m->volume, &volume, err);
+		if (rc < 0)
+			return rc;
+		fd = cube_local_mnt_clone(volume, "");
+		rc = fd < 0 ? fd : cube_local_keep(fd);
+		if (rc < 0) {
+			if (fd >= 0)
+				close(fd);
+			return cube_fail(err, rc, "cannot mount volume %s: %s", m->volume,
+					 cube_errno_text(rc));
+		}
+		c->workspace = fd;
+		return 0;
+	}
+	return cube_local_cube_runs(c) ? cube_take(c, "/workspace", &c->workspace, err)
+				       : cube_local_mount_plain(b, c->dir, c->id, &c->workspace, err);
 }
 
 int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,
@@ -253,9 +305,7 @@ int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, const stru
 	if (c->root >= 0 && c->workspace >= 0)
 		return 0;
 	cube_local_cube_unmount(c);
-	if (cube_local_cube_runs(c))
-		return cube_local_adopt_mounts(c->rec.init.pid, c->id, c->dir, &c->root, &c->workspace, err);
-	rc = cube_mount_root(b, c, seed, err);
+	rc = cube_mount_root_any(b, c, seed, err);
 	if (rc == 0)
 		rc = cube_mount_workspace(b, c, err);
 	if (rc < 0)

@@ -35,7 +35,7 @@
 #include <unistd.h>
 
 #define LAUNCH_TIMEOUT_MS 60000
-#define LAUNCH_MOUNTS     (3 + CUBE_MASK_SHOWN)
+#define LAUNCH_MOUNTS     (3 + CUBE_MASK_SHOWN + CUBE_LOCAL_MOUNTS)
 #define LAUNCH_PID        "pid"
 #define LAUNCH_UNIFIED    "/sys/fs/cgroup/unified"
 
@@ -57,8 +57,9 @@ struct launch {
 	} mounts[LAUNCH_MOUNTS];
 	char agent[64];
 	struct cube_local_bundle bundle;
-	struct cube_local_enclose enclose;  /* nproc 0: the limit is the group's */
-	char binds[CUBE_MASK_SHOWN][2][32]; /* names inside, names on the stage */
+	struct cube_local_enclose enclose;     /* nproc 0: the limit is the group's */
+	char binds[CUBE_MASK_SHOWN][2][32];    /* names inside, names on the stage */
+	char mounts_at[CUBE_LOCAL_MOUNTS][32]; /* of volumes and binds, on the stage */
 };
 
 /* ---- in the child: system calls only ---- */
@@ -163,8 +164,30 @@ static int launch_bind_host(struct launch *l)
 	return rc;
 }
 
+static int launch_extra(struct launch *l, struct cube_err *err)
+{
+	const struct cube_local_record *r = &l->c->rec;
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < r->n_mounts; i++) {
+		char name[16];
+		int fd;
+
+		if (strcmp(r->mounts[i].path, "/workspace") == 0)
+			continue;
+		rc = cube_local_mounts_clone(l->b, l->c, i, &fd, err);
+		if (rc < 0)
+			return rc;
+		(void)snprintf(name, sizeof(name), "extra%u", i);
+		rc = launch_place(l, fd, name, l->mounts_at[i], sizeof(l->mounts_at[i]));
+		launch_add_bind(l, l->mounts_at[i], r->mounts[i].path, r->mounts[i].read_only);
+	}
+	return rc;
+}
+
 static int launch_mounts(struct launch *l, char paths[3][48])
 {
+	const struct cube_local_mount *volume = cube_local_mounts_workspace(l->c);
 	int rc = launch_place(l, cube_local_mnt_clone(l->c->root, ""), "root", paths[0], sizeof(paths[0]));
 
 	if (rc == 0)
@@ -175,7 +198,7 @@ static int launch_mounts(struct launch *l, char paths[3][48])
 				  sizeof(paths[2]));
 	if (rc < 0)
 		return rc;
-	launch_add_bind(l, paths[1], "/workspace", false);
+	launch_add_bind(l, paths[1], "/workspace", volume && volume->read_only);
 	return launch_bind_host(l);
 }
 
@@ -345,14 +368,17 @@ static int launch_note(struct launch *l, struct cube_err *err)
 
 static int launch_prepare(struct launch *l, char paths[3][48], struct cube_err *err)
 {
+	struct cube_err why = {0};
 	int rc = launch_open(l, err);
 
 	if (rc < 0)
 		return rc;
 	rc = launch_mounts(l, paths);
+	if (rc == 0)
+		rc = launch_extra(l, &why);
 	if (rc < 0)
 		return cube_fail(err, rc, "cannot prepare the mounts of %s: %s", l->c->id,
-				 cube_errno_text(rc));
+				 why.code ? why.text : cube_errno_text(rc));
 	l->bundle.hostname = l->c->rec.hostname;
 	l->bundle.ids = &l->b->host->ids;
 	l->bundle.nproc = l->enclose.nproc;

@@ -38,6 +38,7 @@ static int create_record(struct cube_local *b, const struct cube_spec *spec, str
 {
 	const char *template = spec->template ? spec->template : b->base.template;
 	const struct cube_limits *defaults = &b->base.defaults;
+	int rc;
 
 	*r = (struct cube_local_record){.stage = CUBE_STAGE_STARTING, .net = spec->net, .generation = 1};
 	(void)cube_local_boot_id(r->boot);
@@ -47,7 +48,8 @@ static int create_record(struct cube_local *b, const struct cube_spec *spec, str
 	r->limits.memory = spec->limits.memory ? spec->limits.memory : defaults->memory;
 	r->limits.pids = spec->limits.pids ? spec->limits.pids : defaults->pids;
 	r->limits.cpus_milli = spec->limits.cpus_milli ? spec->limits.cpus_milli : defaults->cpus_milli;
-	return cube_local_template_check(b, r->template, err);
+	rc = cube_local_mounts_set(r, spec, err);
+	return rc == 0 ? cube_local_template_check(b, r->template, err) : rc;
 }
 
 static int create_files(struct cube_local *b, struct local_cube *c, struct cube_err *err)

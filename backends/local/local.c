@@ -10,6 +10,7 @@
 #include "backends/base/macros.h"
 #include "backends/base/num.h"
 #include "backends/local/keep.h"
+#include "backends/local/volume.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,8 @@
 #define LOCAL_CAPS                                                                                           \
 	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
 	 CUBE_CAP_TEMPLATES | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS |          \
-	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME | CUBE_CAP_PORTS)
+	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME | CUBE_CAP_PORTS |             \
+	 CUBE_CAP_VOLUMES)
 
 #define LOCAL_MEMORY       (UINT64_C(2) << 30)
 #define LOCAL_PIDS         1024
@@ -100,6 +102,8 @@ static int local_open_dirs(struct cube_local *b, const char *path, struct cube_e
 	rc = cube_file_mkdir(b->state, "cubes", 0700, &b->cubes);
 	if (rc == 0)
 		rc = cube_file_mkdir(b->state, "templates", 0700, &b->templates);
+	if (rc == 0)
+		rc = cube_file_mkdir(b->state, "volumes", 0700, &b->volumes);
 	return rc < 0 ? cube_fail(err, rc, "cannot make directories in %s: %s", path, cube_errno_text(rc))
 		      : 0;
 }
@@ -132,7 +136,9 @@ static int local_set_up(struct cube_local *b, const struct cube_backend_env *env
 	cube_local_keep_sweep((const int[]){b->host->agent, b->host->slash}, 2);
 	b->map = cube_map_new();
 	b->disk = cube_local_disk_new(b->cubes);
-	if (!b->map || !b->disk)
+	b->volume_map = cube_map_new();
+	b->volume_disk = cube_local_disk_new(b->volumes);
+	if (!b->map || !b->disk || !b->volume_map || !b->volume_disk)
 		return cube_fail(err, -ENOMEM, "out of memory");
 	cube_local_cgroups_open(&b->cgroups);
 	rc = local_make_mask(b, err);
@@ -153,10 +159,11 @@ static int local_open(const struct cube_backend_env *env, struct cube_backend **
 	b->base.template = cube_local_template_default(b);
 	b->loop = env->loop;
 	b->store = &cube_local_store_dir;
-	b->state = b->cubes = b->templates = b->cgroups.v2 = b->net.tun = b->crun_copy = -1;
+	b->state = b->cubes = b->templates = b->volumes = b->cgroups.v2 = b->net.tun = b->crun_copy = -1;
 	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
 		b->cgroups.v1[i] = -1;
 	pthread_mutex_init(&b->lock, NULL);
+	pthread_mutex_init(&b->volume_lock, NULL);
 	rc = local_set_up(b, env, err);
 	if (rc < 0) {
 		local_close(&b->base);
@@ -181,7 +188,9 @@ static void local_close(struct cube_backend *base)
 	while (b->map && cube_map_each(b->map, local_first_cube, &c) != 0)
 		cube_local_cube_drop(b, c);
 	cube_map_free(b->map);
+	cube_local_volumes_close(b);
 	cube_local_disk_free(b->disk);
+	cube_local_disk_free(b->volume_disk);
 	cube_local_mask_free(b->mask);
 	cube_local_cgroups_close(&b->cgroups);
 	cube_local_net_close(&b->net);
@@ -193,7 +202,10 @@ static void local_close(struct cube_backend *base)
 		close(b->cubes);
 	if (b->templates >= 0)
 		close(b->templates);
+	if (b->volumes >= 0)
+		close(b->volumes);
 	pthread_mutex_destroy(&b->lock);
+	pthread_mutex_destroy(&b->volume_lock);
 	cube_free(b);
 }
 
@@ -239,4 +251,8 @@ const struct cube_backend_ops cube_backend_local = {
 	.template_list = cube_local_template_list,
 	.template_import = cube_local_template_import,
 	.template_remove = cube_local_template_remove,
+	.volume_make = cube_local_volume_make,
+	.volume_remove = cube_local_volume_remove,
+	.volume_list = cube_local_volume_list,
+	.volume_root = cube_local_volume_root,
 };

@@ -6,6 +6,7 @@
  *   life.c       create, destroy, start, stop, pause, resume, limit
  *   look.c       inspect, list, usage, root; way_in.c: the link, with oom.c and listener.c
  *   reach.c, listening.c   ports: connections into it, what listens in it
+ *   volume.c     volumes; mount.c: which volumes and binds a sandbox has; inside.c: mounts of what runs
  *   end.c        the end of processes, and what is cleaned up behind them
  *   launch.c     crun: from two mounts and a group to a running process 1; leftover.c: where that was cut off
  *   template.c   what a sandbox's root is made of; import.c, import_tar.c: how templates get here
@@ -53,11 +54,14 @@ struct cube_local {
 	const char *stage; /* where a launch attaches its mounts, in its own namespace */
 	char version[64];
 	struct cube_local_net net;
-	struct cube_local_disk *disk;
-	int state, cubes, templates; /* directories */
+	struct cube_local_disk *disk, *volume_disk;
+	int state, cubes, templates, volumes; /* directories */
 
 	pthread_mutex_t lock;
 	struct cube_map *map; /* id to struct local_cube */
+
+	pthread_mutex_t volume_lock; /* held while one is mounted */
+	struct cube_map *volume_map; /* uid to struct local_volume (volume.c) */
 };
 
 struct local_cube {
@@ -65,8 +69,9 @@ struct local_cube {
 	int dir;
 	bool damaged; /* its record cannot be read: it can only be destroyed */
 	struct cube_local_record rec;
-	int root, workspace; /* its mounts, O_PATH or detached; -1: not mounted yet */
-	void *oom;           /* watch of its memory limit (oom.h), NULL: none */
+	int root, workspace;          /* its mounts, O_PATH or detached; -1: not mounted yet */
+	int binds[CUBE_LOCAL_MOUNTS]; /* kept mounts of those of rec.mounts that are binds, else -1 */
+	void *oom;                    /* watch of its memory limit (oom.h), NULL: none */
 };
 
 static inline struct cube_local *cube_local_of(struct cube_backend *b)
@@ -89,6 +94,9 @@ bool cube_local_cube_runs(const struct local_cube *c);
  * NULL. */
 int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,
 			  struct cube_err *err);
+/* An overlay of the layer in @dir over nothing, kept; @source is what mountinfo shows. */
+int cube_local_mount_plain(struct cube_local *b, int dir, const char *source, int *ret_fd,
+			   struct cube_err *err);
 /* Closes the mounts. */
 void cube_local_cube_unmount(struct local_cube *c);
 /* Writes the record. */
@@ -125,6 +133,19 @@ int cube_local_template_import(struct cube_backend *b, const char *name, const c
 			       struct cube_cancel *cancel, struct cube_err *err);
 int cube_local_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
 
+/* ---- mount.c: volumes and binds of a sandbox ---- */
+
+/* The volumes of a create line become its record's. */
+int cube_local_mounts_set(struct cube_local_record *r, const struct cube_spec *spec, struct cube_err *err);
+/* The volume at /workspace; NULL: it has its own. */
+const struct cube_local_mount *cube_local_mounts_workspace(const struct local_cube *c);
+/* A detached mount of the @i-th, to be attached in it; the directory for it is there. @c is mounted. */
+int cube_local_mounts_clone(struct cube_local *b, struct local_cube *c, unsigned i, int *ret_fd,
+			    struct cube_err *err);
+/* Adds them to what is shown of it. */
+int cube_local_mounts_root(struct cube_local *b, struct local_cube *c, struct cube_root *root,
+			   struct cube_err *err);
+
 /* ---- life.c ---- */
 
 int cube_local_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
@@ -151,6 +172,9 @@ int cube_local_inspect(struct cube_backend *b, const char *id, struct cube_info 
 int cube_local_list(struct cube_backend *b, struct cube_cancel *cancel,
 		    void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
 int cube_local_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
+/* Ids as all of this machine's sandboxes have them; no descriptors. */
+struct cube_root cube_local_root_of(const struct cube_local *b);
+int cube_local_root_add(struct cube_root *r, const char *path, int fd, bool read_only, bool shared);
 int cube_local_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
 int cube_local_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
 		    void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);

@@ -94,16 +94,29 @@ int cube_local_usage(struct cube_backend *base, const char *id, struct cube_usag
 
 /* ---- files ---- */
 
-static int root_mount(struct cube_root *r, const char *path, int from, bool read_only)
+struct cube_root cube_local_root_of(const struct cube_local *b)
+{
+	const struct cube_local_ids *ids = &b->host->ids;
+
+	return (struct cube_root){.fd = -1,
+				  .uid_base = ids->uid,
+				  .gid_base = ids->gid,
+				  .id_count = ids->count,
+				  .swap_owner = b->host->swap_owner};
+}
+
+/* Takes a descriptor of its own. */
+int cube_local_root_add(struct cube_root *r, const char *path, int from, bool read_only, bool shared)
 {
 	unsigned i = r->n_mounts;
-	int fd = fcntl(from, F_DUPFD_CLOEXEC, 3);
+	int fd = i < CUBE_MOUNTS_MAX ? fcntl(from, F_DUPFD_CLOEXEC, 3) : -1;
 
 	if (fd < 0)
-		return -errno;
+		return i < CUBE_MOUNTS_MAX ? -errno : -ENOSPC;
 	(void)snprintf(r->mounts[i].path, sizeof(r->mounts[i].path), "%s", path);
 	r->mounts[i].fd = fd;
 	r->mounts[i].read_only = read_only;
+	r->mounts[i].shared = shared;
 	r->n_mounts++;
 	return 0;
 }
@@ -122,20 +135,22 @@ static int root_binds(const struct cube_local *b, const struct local_cube *c, st
 		(void)snprintf(path, sizeof(path), "/%s", shown.name[i]);
 		fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (fd >= 0)
-			rc = root_mount(r, path, fd, true);
+			rc = cube_local_root_add(r, path, fd, true, false);
 	}
 	return rc;
+}
+
+static int root_workspace(const struct local_cube *c, struct cube_root *r)
+{
+	const struct cube_local_mount *m = cube_local_mounts_workspace(c);
+
+	return cube_local_root_add(r, "/workspace", c->workspace, m && m->read_only, m != NULL);
 }
 
 int cube_local_root(struct cube_backend *base, const char *id, struct cube_root *ret, struct cube_err *err)
 {
 	struct cube_local *b = cube_local_of(base);
-	const struct cube_local_ids *ids = &b->host->ids;
-	struct cube_root r = {.fd = -1,
-			      .uid_base = ids->uid,
-			      .gid_base = ids->gid,
-			      .id_count = ids->count,
-			      .swap_owner = b->host->swap_owner};
+	struct cube_root r = cube_local_root_of(b);
 	struct local_cube *c;
 	int rc = cube_local_cube_get(b, id, &c, err);
 
@@ -148,12 +163,16 @@ int cube_local_root(struct cube_backend *base, const char *id, struct cube_root 
 		return rc;
 	r.generation = c->rec.generation;
 	r.fd = fcntl(c->root, F_DUPFD_CLOEXEC, 3);
-	rc = r.fd < 0 ? -errno : root_mount(&r, "/workspace", c->workspace, false);
+	rc = r.fd < 0 ? -errno : root_workspace(c, &r);
 	if (rc == 0)
 		rc = root_binds(b, c, &r);
+	if (rc < 0)
+		(void)cube_fail(err, rc, "cannot open the files of sandbox %s: %s", id, cube_errno_text(rc));
+	else
+		rc = cube_local_mounts_root(b, c, &r, err);
 	if (rc < 0) {
 		cube_root_close(&r);
-		return cube_fail(err, rc, "cannot open the files of sandbox %s: %s", id, cube_errno_text(rc));
+		return rc;
 	}
 	*ret = r;
 	return 0;

@@ -67,6 +67,13 @@ int cube_local_mnt_set(int fd, uint64_t attrs, int userns)
 	return mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ? -errno : 0;
 }
 
+int cube_local_mnt_writable(int fd)
+{
+	struct mount_attr attr = {.attr_clr = MOUNT_ATTR_RDONLY};
+
+	return mount_setattr(fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ? -errno : 0;
+}
+
 int cube_local_mnt_attach(int fd, const char *path)
 {
 	return move_mount(fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;

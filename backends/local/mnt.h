@@ -25,6 +25,9 @@ int cube_local_mnt_tmpfs(const char *size, struct cube_err *err);
 /* Set MOUNT_ATTR_ flags; with @userns other than -1 also the ids of that user namespace. */
 int cube_local_mnt_set(int fd, uint64_t attrs, int userns);
 
+/* Takes read only away, where that was not given by a more powerful namespace. */
+int cube_local_mnt_writable(int fd);
+
 /* Attach a detached mount at @path of the caller's mount namespace, by a path of at most one link. */
 int cube_local_mnt_attach(int fd, const char *path);
 

@@ -65,6 +65,27 @@ static void record_parse(const json_t *o, struct cube_local_record *r)
 	r->net_helper.start = record_number(o, "net_start");
 }
 
+static int record_parse_mounts(const json_t *list, struct cube_local_record *r)
+{
+	size_t n = json_array_size(list);
+
+	if (n > CUBE_LOCAL_MOUNTS)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		const json_t *o = json_array_get(list, i);
+		struct cube_local_mount *m = &r->mounts[i];
+
+		record_string(o, "path", m->path, sizeof(m->path));
+		record_string(o, "volume", m->volume, sizeof(m->volume));
+		m->read_only = cube_json_bool(o, "read_only", false);
+		m->number = record_number(o, "number");
+		if (!cube_name_inside_ok(m->path))
+			return -EINVAL;
+	}
+	r->n_mounts = (unsigned)n;
+	return 0;
+}
+
 int cube_local_record_read(int dir, struct cube_local_record *ret, struct cube_err *err)
 {
 	struct cube_buf text = CUBE_BUF(RECORD_MAX);
@@ -80,7 +101,8 @@ int cube_local_record_read(int dir, struct cube_local_record *ret, struct cube_e
 	if (rc < 0)
 		return rc;
 	stage = record_stage(cube_json_str(o, "stage", ""));
-	if (cube_json_int(o, "version", 0) != RECORD_VERSION || stage < 0)
+	if (cube_json_int(o, "version", 0) != RECORD_VERSION || stage < 0 ||
+	    record_parse_mounts(json_object_get(o, "mounts"), &r) < 0)
 		return cube_fail(err, -EINVAL, "%s is damaged or of another version of cubefs", RECORD_FILE);
 	record_parse(o, &r);
 	r.stage = (enum cube_local_stage)stage;
@@ -88,16 +110,31 @@ int cube_local_record_read(int dir, struct cube_local_record *ret, struct cube_e
 	return 0;
 }
 
+/* Text of a path may be any bytes: those that are no UTF-8 are refused where it is given. */
+static json_t *record_mounts(const struct cube_local_record *r)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < r->n_mounts; i++) {
+		const struct cube_local_mount *m = &r->mounts[i];
+
+		(void)json_array_append_new(list, json_pack("{s:s,s:s,s:b,s:I}", "path", m->path, "volume",
+							    m->volume, "read_only", (int)m->read_only,
+							    "number", (json_int_t)m->number));
+	}
+	return list;
+}
+
 static json_t *record_object(const struct cube_local_record *r)
 {
-	return json_pack("{s:i,s:s,s:s,s:s,s:s,s:I,s:i,s:i,s:s,s:I,s:b,s:s,s:i,s:I,s:i,s:I}", "version",
+	return json_pack("{s:i,s:s,s:s,s:s,s:s,s:I,s:i,s:i,s:s,s:I,s:b,s:s,s:i,s:I,s:i,s:I,s:o}", "version",
 			 RECORD_VERSION, "stage", record_stages[r->stage], "template", r->template,
 			 "hostname", r->hostname, "reason", r->reason, "memory", (json_int_t)r->limits.memory,
 			 "pids", (int)r->limits.pids, "cpus_milli", (int)r->limits.cpus_milli, "net",
 			 r->net == CUBE_NET_OPEN ? "open" : "none", "generation", (json_int_t)r->generation,
 			 "still", (int)r->still, "boot", r->boot, "pid", (int)r->init.pid, "pid_start",
 			 (json_int_t)r->init.start, "net_pid", (int)r->net_helper.pid, "net_start",
-			 (json_int_t)r->net_helper.start);
+			 (json_int_t)r->net_helper.start, "mounts", record_mounts(r));
 }
 
 static int record_replace(int dir, const struct cube_buf *text)

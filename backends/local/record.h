@@ -12,6 +12,7 @@
 
 #include "backends/backend.h"
 #include "backends/base/err.h"
+#include "backends/base/name.h"
 
 /* A process that can be told from a later one with its number. */
 struct cube_local_proc {
@@ -26,6 +27,15 @@ enum cube_local_stage {
 	CUBE_STAGE_RUNNING,
 };
 
+/* What is in a sandbox besides its root and its workspace, parents before what is in them. */
+#define CUBE_LOCAL_MOUNTS (CUBE_MOUNTS_MAX - 1)
+struct cube_local_mount {
+	char path[CUBE_INSIDE_MAX + 1];
+	char volume[CUBE_ID_MAX + 1]; /* its uid; "": a bind */
+	bool read_only;
+	uint64_t number; /* a bind's: of its mount inside, while process 1 runs; 0: not there */
+};
+
 struct cube_local_record {
 	enum cube_local_stage stage;
 	char template[CUBE_ID_MAX + 1];
@@ -37,6 +47,8 @@ struct cube_local_record {
 	bool still;    /* paused without a freezer (standstill.h) */
 	char boot[40]; /* of the machine, when the processes were started */
 	struct cube_local_proc init, net_helper;
+	unsigned n_mounts;
+	struct cube_local_mount mounts[CUBE_LOCAL_MOUNTS];
 };
 
 /* Reads or writes the record in a sandbox's directory. -ENOENT: none; -EINVAL: damaged. */

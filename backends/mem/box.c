@@ -40,6 +40,7 @@ void mem_box_unref(struct mem_box *b)
 	box_clear(b);
 	cube_close_auto(&b->root);
 	cube_close_auto(&b->workspace);
+	mem_mounts_close(b);
 	cube_free(b);
 }
 
@@ -194,6 +195,8 @@ int mem_create(struct cube_backend *base, const struct cube_spec *spec, struct c
 	pthread_mutex_unlock(&m->lock);
 	if (r == 0 && b != NULL) {
 		r = mem_tree_make(m, id, b->template, cancel, &b->root, &b->workspace, err);
+		if (r == 0)
+			r = mem_mounts_make(b, spec, err);
 		if (r < 0)
 			(void)cube_file_remove_tree(m->dir, id);
 		pthread_mutex_lock(&m->lock);

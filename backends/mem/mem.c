@@ -148,6 +148,8 @@ static int mem_setup(struct mem *m, struct cube_err *err)
 	if (r < 0)
 		return cube_fail(err, r, "clean up %s: %s", m->env->state_dir, cube_errno_text(r));
 	r = mem_template_load(m, err);
+	if (r == 0)
+		r = mem_volumes_load(m, err);
 	return r < 0 ? r : mem_conf_apply(m, m->env->conf, err);
 }
 
@@ -241,7 +243,7 @@ const struct cube_backend_ops cube_backend_mem = {
 	.summary = "sandboxes in memory, for tests: a tiny command language, real files, no privileges",
 	.caps = CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |
 		CUBE_CAP_TEMPLATES | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE | CUBE_CAP_USERS |
-		CUBE_CAP_RENAME | CUBE_CAP_PORTS,
+		CUBE_CAP_RENAME | CUBE_CAP_PORTS | CUBE_CAP_VOLUMES | CUBE_CAP_BIND,
 	.par = CUBE_PAR_PER_CUBE,
 	.open = mem_open,
 	.close = mem_close,
@@ -265,4 +267,10 @@ const struct cube_backend_ops cube_backend_mem = {
 	.template_list = mem_template_list,
 	.template_import = mem_template_import,
 	.template_remove = mem_template_remove,
+	.volume_make = mem_volume_make,
+	.volume_remove = mem_volume_remove,
+	.volume_list = mem_volume_list,
+	.volume_root = mem_volume_root,
+	.bind = mem_bind,
+	.unbind = mem_unbind,
 };

@@ -19,6 +19,7 @@
 #include "backends/backend.h"
 #include "backends/base/list.h"
 #include "backends/base/map.h"
+#include "backends/base/name.h"
 #include "backends/link.h"
 
 #define MEM_TEXT_MAX      (4u << 20) /* a command */
@@ -117,6 +118,13 @@ struct mem_session {
 	bool fresh;            /* its shell ended */
 };
 
+struct mem_mount { /* mount.c */
+	char path[CUBE_INSIDE_MAX + 1];
+	int fd;
+	bool read_only, bind;
+	char volume[CUBE_ID_MAX + 1]; /* its uid; "": a bind */
+};
+
 struct mem_box {
 	unsigned refs;
 	struct mem *mem;
@@ -129,7 +137,9 @@ struct mem_box {
 	char reason[64];
 	uint64_t boot, generation;
 	struct cube_limits limits;
-	int root, workspace;    /* directory descriptors; -1 while it is made */
+	int root, workspace;                      /* directory descriptors; -1 while it is made */
+	struct mem_mount mounts[CUBE_MOUNTS_MAX]; /* volumes and binds */
+	unsigned n_mounts;
 	struct cube_list procs; /* mem_proc.all, ended ones until they are forgotten */
 	struct cube_list sessions;
 	unsigned n_active;
@@ -174,6 +184,7 @@ int mem_resume(struct cube_backend *b, const char *id, struct cube_cancel *cance
 int mem_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits, struct cube_err *err);
 int mem_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
 int mem_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
+void mem_root_owners(struct cube_root *root); /* ids as they are shown here */
 int mem_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 
 /* ---- ports.c; they take the lock ---- */
@@ -190,9 +201,32 @@ int mem_tree_make(struct mem *m, const char *id, const char *template, struct cu
 		  int *ret_root, int *ret_workspace, struct cube_err *err);
 /* @path seen from @cwd, absolute and without ".", ".." and doubled slashes; NULL: out of memory. */
 char *mem_tree_normal(const char *cwd, const char *path);
+/* The directory that @normal is below (borrowed), and the rest of the name ("." for the directory itself).
+ * @read_only may be NULL. */
+int mem_tree_split(const struct mem_box *b, const char *normal, const char **rest, bool *read_only);
 /* openat2 of a normal path inside the sandbox; links cannot lead out. Descriptor or -errno. */
 int mem_tree_open(const struct mem_box *b, const char *normal, int flags, unsigned mode);
 int mem_tree_unlink(const struct mem_box *b, const char *normal);
+
+/* ---- mount.c: volumes and binds ---- */
+
+/* The mount that @normal is at or below; NULL: none. */
+const struct mem_mount *mem_mount_of(const struct mem_box *b, const char *normal);
+/* Those of a new sandbox; no lock, nobody else knows it yet. */
+int mem_mounts_make(struct mem_box *b, const struct cube_spec *spec, struct cube_err *err);
+void mem_mounts_close(struct mem_box *b);
+/* Adds them to @root, which has /workspace as its first mount. */
+int mem_mounts_root(const struct mem_box *b, struct cube_root *root);
+int mem_volumes_load(struct mem *m, struct cube_err *err); /* at the start: there are none */
+int mem_volume_make(struct cube_backend *b, const char *uid, const char *name, struct cube_cancel *cancel,
+		    struct cube_err *err);
+int mem_volume_remove(struct cube_backend *b, const char *uid, struct cube_err *err);
+int mem_volume_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_volume *v), void *ctx,
+		    struct cube_err *err);
+int mem_volume_root(struct cube_backend *b, const char *uid, struct cube_root *ret, struct cube_err *err);
+int mem_bind(struct cube_backend *b, const char *id, const struct cube_bind *bind, struct cube_cancel *cancel,
+	     struct cube_err *err);
+int mem_unbind(struct cube_backend *b, const char *id, const char *path, struct cube_err *err);
 
 /* ---- copy.c: trees. No lock ---- */
 

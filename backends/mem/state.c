@@ -213,7 +213,7 @@ static int reopen(int dir, int *ret)
 }
 
 /* Root keeps the owners as they are. An ordinary user has one id, which is root inside. */
-static void root_owners(struct cube_root *root)
+void mem_root_owners(struct cube_root *root)
 {
 	bool is_root = geteuid() == 0;
 
@@ -234,10 +234,12 @@ int mem_root(struct cube_backend *b, const char *id, struct cube_root *ret, stru
 	(void)snprintf(root.mounts[0].path, sizeof(root.mounts[0].path), "/workspace");
 	root.mounts[0].fd = -1;
 	root.generation = box->generation;
-	root_owners(&root);
+	mem_root_owners(&root);
 	r = reopen(box->root, &root.fd);
 	if (r == 0)
 		r = reopen(box->workspace, &root.mounts[0].fd);
+	if (r == 0)
+		r = mem_mounts_root(box, &root);
 	if (r < 0) {
 		cube_root_close(&root);
 		(void)cube_fail(err, r, "open the files of %s: %s", id, cube_errno_text(r));

@@ -143,30 +143,39 @@ char *mem_tree_normal(const char *cwd, const char *path)
 	return out;
 }
 
-/* The directory that @normal is below, and the rest of the name ("." for the directory itself). */
-static int split_mount(const struct mem_box *b, const char *normal, const char **rest)
+int mem_tree_split(const struct mem_box *b, const char *normal, const char **rest, bool *read_only)
 {
-	size_t n = sizeof(WORKSPACE) - 1;
-	bool inside = strncmp(normal, WORKSPACE, n) == 0 && (normal[n] == '\0' || normal[n] == '/');
+	const struct mem_mount *m = mem_mount_of(b, normal);
+	size_t n = m != NULL ? strlen(m->path) : sizeof(WORKSPACE) - 1;
+	bool inside =
+		m != NULL || (strncmp(normal, WORKSPACE, n) == 0 && (normal[n] == '\0' || normal[n] == '/'));
 
 	*rest = inside ? normal + n : normal;
 	*rest += **rest == '/' ? 1 : 0;
 	if (**rest == '\0')
 		*rest = ".";
+	if (read_only != NULL)
+		*read_only = m != NULL && m->read_only;
+	if (m != NULL)
+		return m->fd;
 	return inside ? b->workspace : b->root;
 }
 
 int mem_tree_open(const struct mem_box *b, const char *normal, int flags, unsigned mode)
 {
+	bool read_only;
 	const char *rest;
-	int dir = split_mount(b, normal, &rest);
+	int dir = mem_tree_split(b, normal, &rest, &read_only);
 	struct open_how how = {
 		.flags = (uint64_t)(flags | O_CLOEXEC),
 		.mode = (flags & O_CREAT) != 0 ? mode : 0,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	long fd = syscall(SYS_openat2, dir, rest, &how, sizeof(how));
+	long fd;
 
+	if (read_only && ((flags & O_ACCMODE) != O_RDONLY || (flags & (O_CREAT | O_TRUNC)) != 0))
+		return -EROFS;
+	fd = syscall(SYS_openat2, dir, rest, &how, sizeof(how));
 	return fd < 0 ? -errno : (int)fd;
 }
 
@@ -174,8 +183,11 @@ int mem_tree_unlink(const struct mem_box *b, const char *normal)
 {
 	cube_auto_str parent = mem_tree_normal(normal, "..");
 	cube_auto_fd dir = parent != NULL ? mem_tree_open(b, parent, O_PATH | O_DIRECTORY, 0) : -ENOMEM;
+	const struct mem_mount *m = mem_mount_of(b, normal);
 
 	if (dir < 0)
 		return dir;
+	if (m != NULL && (m->read_only || strcmp(m->path, normal) == 0))
+		return m->read_only ? -EROFS : -EBUSY;
 	return unlinkat(dir, strrchr(normal, '/') + 1, 0) < 0 ? -errno : 0;
 }

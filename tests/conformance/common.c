@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What most checks begin and end with. */
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/base/alloc.h"
 #include "tests/conformance/conformance.h"
@@ -50,4 +52,34 @@ void expect_failure(int r, int code, const struct cube_err *err)
 	if (r != code || err->code != code || err->text[0] == '\0')
 		fail_msg("expected %s, got %s (%s: '%s')", cube_errno_name(code), cube_errno_name(r),
 			 cube_errno_name(err->code), err->text);
+}
+
+struct cube_root expect_root(struct subject *s, const char *id)
+{
+	struct cube_root root;
+	struct cube_err err;
+
+	if (cube_backend_root(s->stage.b, id, &root, &err) < 0)
+		fail_msg("root: %s", err.text);
+	return root;
+}
+
+void put_file(int dir, const char *name, const char *text)
+{
+	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(close(fd), 0);
+}
+
+void expect_file(int dir, const char *name, const char *text)
+{
+	char data[64] = "";
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_true(read(fd, data, sizeof(data) - 1) >= 0);
+	assert_string_equal(data, text);
+	assert_int_equal(close(fd), 0);
 }

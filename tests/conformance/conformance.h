@@ -53,6 +53,8 @@ extern const struct check checks_again[];
 extern const struct check checks_files[];
 extern const struct check checks_template[];
 extern const struct check checks_ports[];
+extern const struct check checks_volume[];
+extern const struct check checks_bind[];
 extern const struct check checks_refuse[];
 
 /* A sandbox with a link to it. */
@@ -70,6 +72,12 @@ struct run cat_start(struct bed *b);
 
 /* Runs @text in a fresh process (@session 0) or a session; asserts exit code 0 and what stdout has. */
 void expect_output(struct bed *b, uint64_t session, const char *text, const char *out);
+
+/* The directories of a sandbox, for the caller to close. */
+struct cube_root expect_root(struct subject *s, const char *id);
+/* A file with that text below a directory. */
+void put_file(int dir, const char *name, const char *text);
+void expect_file(int dir, const char *name, const char *text);
 
 /* A failure of ours is an errno and a sentence. */
 void expect_failure(int r, int code, const struct cube_err *err);

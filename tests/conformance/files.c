@@ -9,16 +9,6 @@
 #include "backends/base/alloc.h"
 #include "tests/conformance/conformance.h"
 
-static struct cube_root root_open(struct subject *s, const char *id)
-{
-	struct cube_root root;
-	struct cube_err err;
-
-	if (cube_backend_root(s->stage.b, id, &root, &err) < 0)
-		fail_msg("root: %s", err.text);
-	return root;
-}
-
 /* The descriptor of /workspace. */
 static int workspace(const struct cube_root *root)
 {
@@ -30,30 +20,10 @@ static int workspace(const struct cube_root *root)
 	return -1;
 }
 
-static void put(int dir, const char *name, const char *text)
-{
-	int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-	assert_int_equal(close(fd), 0);
-}
-
-static void expect_file(int dir, const char *name, const char *text)
-{
-	char data[64] = "";
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	assert_true(read(fd, data, sizeof(data) - 1) >= 0);
-	assert_string_equal(data, text);
-	assert_int_equal(close(fd), 0);
-}
-
 static void directories(struct subject *s)
 {
 	char *id = stage_create(&s->stage, NULL);
-	struct cube_root root = root_open(s, id);
+	struct cube_root root = expect_root(s, id);
 	struct stat st;
 
 	assert_int_equal(fstat(root.fd, &st), 0);
@@ -73,10 +43,10 @@ static void directories(struct subject *s)
 static void from_outside(struct subject *s)
 {
 	struct bed b = bed_open(s);
-	struct cube_root root = root_open(s, b.id);
+	struct cube_root root = expect_root(s, b.id);
 
-	put(workspace(&root), "w", "in the workspace\n");
-	put(root.fd, "tmp/t", "in the root\n");
+	put_file(workspace(&root), "w", "in the workspace\n");
+	put_file(root.fd, "tmp/t", "in the root\n");
 	expect_output(&b, 0, "cat /workspace/w", "in the workspace\n");
 	expect_output(&b, 0, "cat /tmp/t", "in the root\n");
 	cube_root_close(&root);
@@ -94,7 +64,7 @@ static void make_inside(struct bed *b, const char *path)
 static void from_inside(struct subject *s)
 {
 	struct bed b = bed_open(s);
-	struct cube_root root = root_open(s, b.id);
+	struct cube_root root = expect_root(s, b.id);
 	struct stat st;
 
 	make_inside(&b, "/workspace/w");
@@ -111,20 +81,20 @@ static void from_inside(struct subject *s)
 static void stopped(struct subject *s)
 {
 	char *id = stage_create(&s->stage, NULL);
-	struct cube_root root = root_open(s, id);
+	struct cube_root root = expect_root(s, id);
 	uint64_t generation = root.generation;
 
-	put(workspace(&root), "kept", "kept\n");
-	put(root.fd, "tmp/kept", "too\n");
+	put_file(workspace(&root), "kept", "kept\n");
+	put_file(root.fd, "tmp/kept", "too\n");
 	cube_root_close(&root);
 	assert_int_equal(cube_backend_stop(s->stage.b, id, 0, NULL, NULL), 0);
-	root = root_open(s, id);
+	root = expect_root(s, id);
 	expect_file(workspace(&root), "kept", "kept\n");
 	expect_file(root.fd, "tmp/kept", "too\n");
-	put(workspace(&root), "more", "more\n");
+	put_file(workspace(&root), "more", "more\n");
 	cube_root_close(&root);
 	assert_int_equal(cube_backend_start(s->stage.b, id, NULL, NULL), 0);
-	root = root_open(s, id);
+	root = expect_root(s, id);
 	expect_file(workspace(&root), "more", "more\n");
 	expect_file(root.fd, "tmp/kept", "too\n");
 	assert_int_equal(root.generation, generation);
@@ -137,10 +107,10 @@ static void apart(struct subject *s)
 {
 	char *first = stage_create(&s->stage, NULL);
 	char *second = stage_create(&s->stage, NULL);
-	struct cube_root a = root_open(s, first), b = root_open(s, second);
+	struct cube_root a = expect_root(s, first), b = expect_root(s, second);
 
-	put(a.fd, "mine", "x");
-	put(workspace(&a), "mine", "x");
+	put_file(a.fd, "mine", "x");
+	put_file(workspace(&a), "mine", "x");
 	assert_int_equal(faccessat(b.fd, "mine", F_OK, 0), -1);
 	assert_int_equal(faccessat(workspace(&b), "mine", F_OK, 0), -1);
 	cube_root_close(&a);

@@ -15,7 +15,7 @@
 #include "backends/registry.h"
 
 #define SKIP       77
-#define CHECKS_MAX 200
+#define CHECKS_MAX 250
 
 /* cubefs-backend(7) */
 extern const struct cube_backend_ops cube_backend_folder;
@@ -53,8 +53,8 @@ static struct subject subjects[] = {
 };
 
 static const struct check *const tables[] = {
-	checks_life,  checks_state, checks_exec,     checks_input, checks_end,    checks_session,
-	checks_again, checks_files, checks_template, checks_ports, checks_refuse,
+	checks_life,  checks_state,    checks_exec,  checks_input,  checks_end,  checks_session, checks_again,
+	checks_files, checks_template, checks_ports, checks_volume, checks_bind, checks_refuse,
 };
 
 /* ---- The checks as cmocka wants them ---- */

@@ -124,6 +124,43 @@ static void no_templates(struct subject *s)
 	expect_failure(cube_backend_template_remove(s->stage.b, "t", &err), -EOPNOTSUPP, &err);
 }
 
+static void volume_none(void *ctx, const struct cube_volume *v)
+{
+	(void)ctx;
+	fail_msg("listed %s", v->uid);
+}
+
+static void no_volumes(struct subject *s)
+{
+	static const struct cube_spec_volume volume = {.volume = "00000000000000aa", .path = "/data"};
+	struct cube_root root;
+	struct cube_err err;
+
+	expect_failure(cube_backend_volume_make(s->stage.b, volume.volume, "v", NULL, &err), -EOPNOTSUPP,
+		       &err);
+	expect_failure(cube_backend_volume_list(s->stage.b, volume_none, NULL, &err), -EOPNOTSUPP, &err);
+	expect_failure(cube_backend_volume_root(s->stage.b, volume.volume, &root, &err), -EOPNOTSUPP, &err);
+	expect_failure(cube_backend_volume_remove(s->stage.b, volume.volume, &err), -EOPNOTSUPP, &err);
+}
+
+static int call_bind(struct subject *s, const char *id, struct cube_err *err)
+{
+	const struct cube_bind bind = {.path = "/mnt", .fd = -1};
+
+	return cube_backend_bind(s->stage.b, id, &bind, NULL, err);
+}
+
+static int call_unbind(struct subject *s, const char *id, struct cube_err *err)
+{
+	return cube_backend_unbind(s->stage.b, id, "/mnt", err);
+}
+
+static void no_bind(struct subject *s)
+{
+	expect_refusal(s, call_bind);
+	expect_refusal(s, call_unbind);
+}
+
 static void count_each(void *ctx, const struct cube_info *info)
 {
 	(void)info;
@@ -157,6 +194,17 @@ static void expect_no_limit(struct subject *s, const struct cube_limits *limits)
 	expect_failure(cube_backend_limit(s->stage.b, id, limits, &err), -EOPNOTSUPP, &err);
 	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
 	cube_free(id);
+}
+
+static void no_volume_at_creation(struct subject *s)
+{
+	static const struct cube_spec_volume volume = {.volume = "00000000000000aa", .path = "/data"};
+	char uid[17];
+	struct cube_spec spec = stage_spec(uid);
+
+	spec.volumes = &volume;
+	spec.n_volumes = 1;
+	expect_no_create(s, &spec);
 }
 
 static void no_net(struct subject *s)
@@ -243,6 +291,9 @@ const struct check checks_refuse[] = {
 	{"no rename", 0, CUBE_CAP_RENAME, no_rename},
 	{"no usage", 0, CUBE_CAP_USAGE, no_usage},
 	{"no templates", 0, CUBE_CAP_TEMPLATES, no_templates},
+	{"no volumes", 0, CUBE_CAP_VOLUMES, no_volumes},
+	{"no volume at creation", 0, CUBE_CAP_VOLUMES, no_volume_at_creation},
+	{"no binds", 0, CUBE_CAP_BIND, no_bind},
 	{"no open network", 0, CUBE_CAP_NET_OPEN, no_net},
 	{"no limit on cpus", 0, CUBE_CAP_CPUS, no_cpus},
 	{"no limit on memory", 0, CUBE_CAP_MEMORY, no_memory},

@@ -142,6 +142,8 @@ static void capability_names(void **state)
 	assert_string_equal(cube_cap_name(0), "exec");
 	assert_string_equal(cube_cap_name(13), "users");
 	assert_string_equal(cube_cap_name(14), "rename");
+	assert_string_equal(cube_cap_name(16), "volumes");
+	assert_string_equal(cube_cap_name(17), "bind");
 	assert_null(cube_cap_name(CUBE_CAP_COUNT));
 }
 
