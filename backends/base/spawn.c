@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starting a helper program.
  *
- * Between fork and exec only async-signal-safe calls are made, since another thread may have held any lock.
- * All memory is ready before. Without a setup function the child is made by vfork, which costs the same
- * however large the daemon is; with one by fork, because such functions enter namespaces and change ids:
- * unshare(CLONE_NEWUSER) is refused to who shares its memory, and a change of ids would make the daemon
- * itself undumpable.
+ * Before the exec the child makes system calls and nothing else (child.h), since another thread may have held
+ * any lock. All memory is ready before. Without a setup function the child is made by vfork, which costs the
+ * same however large the daemon is; with one by the call behind fork, because such functions enter namespaces
+ * and change ids: unshare(CLONE_NEWUSER) is refused to who shares its memory, and a change of ids would make
+ * the daemon itself undumpable.
  *
  * A failure before the exec comes back over a pipe that the exec closes. */
 #include "backends/base/spawn.h"
@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/child.h"
 #include "backends/base/macros.h"
 #include "backends/base/spawn_priv.h"
 
@@ -64,18 +65,24 @@ static const char *spawn_path(void)
 static _Noreturn void child_fail(const struct spawn_child *c, enum spawn_stage stage, int error)
 {
 	const struct spawn_report report = {.stage = stage, .error = error};
+	bool told = cube_child_write(c->report, &report, sizeof(report));
 
-	if (write(c->report, &report, sizeof(report)) < 0)
-		_exit(126); /* the parent is gone: nobody reads the code either */
-	_exit(127);
+	cube_child_exit(told ? 127 : 126); /* the parent is gone: nobody reads the code either */
 }
 
+/* The kernel's struct sigaction differs from one machine to the other, and is all zero for the default. */
 static void child_reset_signals(void)
 {
-	struct sigaction sa = {.sa_handler = SIG_DFL};
+	static const uint64_t standard[8];
 
 	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &sa, NULL); /* refused for KILL, STOP and the two of the C library */
+		(void)syscall(SYS_rt_sigaction, sig, standard, NULL,
+			      sizeof(standard[0])); /* refused for KILL, STOP */
+}
+
+static int child_dup(int fd, unsigned from)
+{
+	return (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, (unsigned long)from);
 }
 
 /* For kernels without CLOSE_RANGE_CLOEXEC: one by one, to a limit that a daemon of ours stays below. */
@@ -83,30 +90,30 @@ static void child_cloexec_slowly(int from)
 {
 	struct rlimit limit = {.rlim_cur = 65536};
 
-	(void)getrlimit(RLIMIT_NOFILE, &limit);
+	(void)syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit);
 	for (int fd = from; fd < 65536 && (rlim_t)fd < limit.rlim_cur; fd++)
-		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+		(void)syscall(SYS_fcntl, fd, F_SETFD, (unsigned long)FD_CLOEXEC);
 }
 
-/* First all out of the way of the numbers they shall get, then each into its place. dup2 clears close-on-exec
- * there; whatever else is open closes with the exec. */
+/* First all out of the way of the numbers they shall get, then each into its place, where it stays open. Whatever
+ * else is open closes with the exec. */
 static int child_place_fds(struct spawn_child *c)
 {
 	for (unsigned i = 0; i < c->nfds; i++) {
-		c->fds[i] = fcntl(c->fds[i], F_DUPFD_CLOEXEC, (int)c->nfds);
+		c->fds[i] = child_dup(c->fds[i], c->nfds);
 		if (c->fds[i] < 0)
 			return -errno;
 	}
 	if (c->report < (int)c->nfds) {
-		c->report = fcntl(c->report, F_DUPFD_CLOEXEC, (int)c->nfds);
+		c->report = child_dup(c->report, c->nfds);
 		if (c->report < 0)
 			return -errno;
 	}
 	for (unsigned i = 0; i < c->nfds; i++) {
-		if (dup2(c->fds[i], (int)i) < 0)
+		if (syscall(SYS_dup3, c->fds[i], i, 0) < 0)
 			return -errno;
 	}
-	if (close_range(c->nfds, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+	if (syscall(SYS_close_range, c->nfds, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		child_cloexec_slowly((int)c->nfds);
 	return 0;
 }
@@ -117,29 +124,28 @@ static int child_setup(const struct spawn_child *c)
 {
 	if (c->s->setup == NULL)
 		return 0;
-	(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	(void)syscall(SYS_prctl, PR_SET_DUMPABLE, 1UL, 0UL, 0UL, 0UL);
 	return c->s->setup(c->s->setup_ctx);
 }
 
 static _Noreturn void child_main(struct spawn_child *c)
 {
-	sigset_t none;
-	int r;
+	static const uint64_t none;
+	long r;
 
 	child_reset_signals();
-	(void)setsid(); /* cannot fail: a new process leads no group */
+	(void)syscall(SYS_setsid); /* cannot fail: a new process leads no group */
 	r = child_setup(c);
 	if (r < 0)
-		child_fail(c, STAGE_SETUP, r);
-	r = c->s->cwd < 0 ? chdir("/") : fchdir(c->s->cwd);
+		child_fail(c, STAGE_SETUP, (int)r);
+	r = c->s->cwd < 0 ? syscall(SYS_chdir, "/") : syscall(SYS_fchdir, c->s->cwd);
 	if (r < 0)
 		child_fail(c, STAGE_CWD, -errno);
 	r = child_place_fds(c);
 	if (r < 0)
-		child_fail(c, STAGE_FDS, r);
-	(void)sigemptyset(&none);
-	(void)pthread_sigmask(SIG_SETMASK, &none, NULL);
-	(void)execve(c->program, c->argv, c->env);
+		child_fail(c, STAGE_FDS, (int)r);
+	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
+	(void)syscall(SYS_execve, c->program, c->argv, c->env);
 	child_fail(c, STAGE_EXEC, -errno);
 }
 
@@ -196,7 +202,10 @@ static pid_t spawn_fork(struct spawn_child *c)
 
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	pid = c->s->setup != NULL ? fork() : vfork();
+	if (c->s->group != NULL)
+		pid = cube_child_in_group(*c->s->group);
+	else
+		pid = c->s->setup != NULL ? cube_child(0) : vfork();
 	if (pid == 0)
 		child_main(c);
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -21,9 +21,11 @@ struct cube_spawn {
 	struct cube_buf *text; /* gets what it prints on 2 (and 1, if out is -1), up to the ceiling, the rest
 				  is dropped; NULL (and in cube_spawn_start): /dev/null */
 	/* Runs in the child first, in a copy of our memory and with our descriptors, before its directory and
-	 * descriptors are set. 0 or -errno. Async-signal-safe calls only, none that waits. May be NULL. */
+	 * descriptors are set. 0 or -errno. System calls only, none that waits, and of the functions of the C
+	 * library none that knows of threads (setresuid and its kin tell all of them). May be NULL. */
 	int (*setup)(void *ctx);
 	void *setup_ctx;
+	const int *group;    /* directory of a v2 control group that it is born in; NULL: ours */
 	uint32_t timeout_ms; /* 0: none; then the child's group gets KILL, -ETIMEDOUT */
 };
 

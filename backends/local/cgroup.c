@@ -2,6 +2,7 @@
 /* The control groups of one sandbox: making, limits, entering, freezing, killing. */
 #include "backends/local/cgroup.h"
 
+#include "backends/base/child.h"
 #include "backends/base/clock.h"
 #include "backends/base/macros.h"
 #include "backends/local/cgroup_priv.h"
@@ -191,26 +192,40 @@ int cube_local_group_limit(const struct cube_local_cgroups *c, const char *id,
 
 /* ---- entering, handing out ---- */
 
-int cube_local_group_doors(const struct cube_local_cgroups *c, const char *id, int doors[CUBE_GROUP_DOORS],
+int cube_local_group_doors(const struct cube_local_cgroups *c, const char *id, struct cube_local_doors *ret,
 			   struct cube_err *err)
 {
-	int n = 0;
+	int n = 0, rc = 0;
 
-	for (size_t i = 0; i <= CUBE_CTL_COUNT; i++) {
-		int tree = i < CUBE_CTL_COUNT ? c->v1[i] : c->v2;
-		int fd = tree < 0 ? -1 : cube_local_group_file(tree, id, "cgroup.procs", O_WRONLY);
+	*ret = (struct cube_local_doors)CUBE_LOCAL_DOORS_NONE;
+	if (c->v2 >= 0)
+		ret->v2 = rc = cube_local_group_file(c->v2, id, ".", O_PATH | O_DIRECTORY);
+	/* `tasks` and not `cgroup.procs`, which waits until no processor is in the middle of a fork: the kernel
+	 * spares one who moves himself alone this wait of some ten milliseconds. */
+	for (size_t i = 0; rc >= 0 && i < CUBE_CTL_COUNT; i++)
+		if (c->v1[i] >= 0)
+			ret->v1[n++] = rc = cube_local_group_file(c->v1[i], id, "tasks", O_WRONLY);
+	if (rc >= 0)
+		return 0;
+	cube_local_doors_close(ret);
+	return cube_fail(err, rc, "cannot enter the control group of %s: %s", id, cube_errno_text(rc));
+}
 
-		if (tree < 0)
-			continue;
-		if (fd < 0) {
-			while (n > 0)
-				close(doors[--n]);
-			return cube_fail(err, fd, "cannot enter the control group of %s: %s", id,
-					 cube_errno_text(fd));
-		}
-		doors[n++] = fd;
-	}
-	return n;
+int cube_local_doors_enter(const struct cube_local_doors *d)
+{
+	for (size_t i = 0; i < CUBE_CTL_COUNT && d->v1[i] >= 0; i++)
+		if (!cube_child_write(d->v1[i], "0", 1))
+			return -errno;
+	return 0;
+}
+
+void cube_local_doors_close(struct cube_local_doors *d)
+{
+	if (d->v2 >= 0)
+		close(cube_steal_fd(&d->v2));
+	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
+		if (d->v1[i] >= 0)
+			close(cube_steal_fd(&d->v1[i]));
 }
 
 int cube_local_group_delegate(const struct cube_local_cgroups *c, const char *id)

@@ -43,10 +43,20 @@ int cube_local_group_make(const struct cube_local_cgroups *c, const char *id,
 int cube_local_group_limit(const struct cube_local_cgroups *c, const char *id,
 			   const struct cube_limits *limits, struct cube_err *err);
 
-/* Descriptors into which a process writes "0" to enter; how many. */
-#define CUBE_GROUP_DOORS (CUBE_CTL_COUNT + 1)
-int cube_local_group_doors(const struct cube_local_cgroups *c, const char *id, int doors[CUBE_GROUP_DOORS],
+/* The way in for a child that is made for it: it is born in the v2 directory (cube_spawn.group, where there is
+ * one) and enters those of v1 by cube_local_doors_enter. Close in any case. */
+struct cube_local_doors {
+	int v2;                 /* -1: no such tree */
+	int v1[CUBE_CTL_COUNT]; /* -1 behind the last */
+};
+#define CUBE_LOCAL_DOORS_NONE                                                                                \
+	{                                                                                                    \
+		.v2 = -1, .v1 = { -1, -1, -1, -1, -1 }                                                       \
+	}
+int cube_local_group_doors(const struct cube_local_cgroups *c, const char *id, struct cube_local_doors *ret,
 			   struct cube_err *err);
+int cube_local_doors_enter(const struct cube_local_doors *d); /* in the child, which has one thread */
+void cube_local_doors_close(struct cube_local_doors *d);
 
 /* The v2 directory as a mount of its own, which nobody who holds it can leave upwards; -1: there is no v2 tree;
  * another negative errno. */

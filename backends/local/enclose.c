@@ -2,7 +2,7 @@
 /* A limit on processes without control groups. */
 #include "backends/local/enclose.h"
 
-#include "backends/local/child.h"
+#include "backends/base/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,40 +33,39 @@ static _Noreturn void enclose_map(const struct cube_local_enclose *e, int go, pi
 	char path[64];
 	bool done;
 
-	cube_local_child_wait(go);
+	cube_child_wait(go);
 	(void)snprintf(path, sizeof(path), "/proc/%d/gid_map", (int)who);
-	if (!cube_local_child_put(path, e->map,
-				  len)) { /* one who has no group ids may map his own all the same */
+	if (!cube_child_put(path, e->map, len)) { /* one who has no group ids may map his own all the same */
 		(void)snprintf(path, sizeof(path), "/proc/%d/setgroups", (int)who);
-		(void)cube_local_child_put(path, "deny", 4);
+		(void)cube_child_put(path, "deny", 4);
 		(void)snprintf(path, sizeof(path), "/proc/%d/gid_map", (int)who);
-		(void)cube_local_child_put(path, e->map, len);
+		(void)cube_child_put(path, e->map, len);
 	}
 	(void)snprintf(path, sizeof(path), "/proc/%d/uid_map", (int)who);
-	done = cube_local_child_put(path, e->map, len);
-	cube_local_child_exit(done ? 0 : 1);
+	done = cube_child_put(path, e->map, len);
+	cube_child_exit(done ? 0 : 1);
 }
 
 int cube_local_enclose_enter(const struct cube_local_enclose *e)
 {
-	const struct rlimit limit = {.rlim_cur = e->nproc, .rlim_max = e->nproc};
+	const struct rlimit64 limit = {.rlim_cur = e->nproc, .rlim_max = e->nproc};
 	pid_t self = getpid(), helper;
 	int go[2], status = 0, rc = 0;
 
-	if (pipe2(go, O_CLOEXEC) < 0)
+	if (syscall(SYS_pipe2, go, O_CLOEXEC) < 0)
 		return -errno;
-	helper = cube_local_child(0);
+	helper = cube_child(0);
 	if (helper == 0) {
-		cube_local_child_close(go[1]);
+		cube_child_close(go[1]);
 		enclose_map(e, go[0], self);
 	}
-	if (helper < 0 || unshare(CLONE_NEWUSER) < 0 || write(go[1], "", 1) != 1)
+	if (helper < 0 || unshare(CLONE_NEWUSER) < 0 || !cube_child_write(go[1], "", 1))
 		rc = -errno;
-	close(go[0]);
-	close(go[1]);
+	cube_child_close(go[0]);
+	cube_child_close(go[1]);
 	if (helper > 0)
-		(void)waitpid(helper, &status, 0);
+		(void)syscall(SYS_wait4, helper, &status, 0, NULL);
 	if (rc == 0 && status != 0)
 		rc = -EPERM;
-	return rc == 0 && setrlimit(RLIMIT_NPROC, &limit) < 0 ? -errno : rc;
+	return rc == 0 && syscall(SYS_prlimit64, 0, RLIMIT_NPROC, &limit, NULL) < 0 ? -errno : rc;
 }

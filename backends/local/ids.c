@@ -7,7 +7,7 @@
 #include "backends/base/macros.h"
 #include "backends/base/num.h"
 #include "backends/base/spawn.h"
-#include "backends/local/child.h"
+#include "backends/base/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -102,13 +102,13 @@ static int ids_write(pid_t pid, const char *file, const char *text)
 /* A child in a user namespace of its own that stays until the other end of @wait is closed. */
 static pid_t ids_hold(const int wait[2])
 {
-	pid_t pid = cube_local_child(CLONE_NEWUSER);
+	pid_t pid = cube_child(CLONE_NEWUSER);
 
 	if (pid != 0)
 		return pid < 0 ? -errno : pid;
-	cube_local_child_close(wait[1]);
-	cube_local_child_wait(wait[0]);
-	cube_local_child_exit(0);
+	cube_child_close(wait[1]);
+	cube_child_wait(wait[0]);
+	cube_child_exit(0);
 }
 
 static int ids_map_and_open(pid_t pid, const struct cube_local_ids *ids, int *ret_fd)

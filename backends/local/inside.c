@@ -4,7 +4,7 @@
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
-#include "backends/local/child.h"
+#include "backends/base/child.h"
 #include "backends/local/keep.h"
 
 #include <errno.h>
@@ -178,15 +178,15 @@ static _Noreturn void inside_child(const struct inside_call *c)
 	struct statx stx;
 	long at;
 
-	if (!cube_local_child_enter(c->ns, CLONE_NEWNS))
-		cube_local_child_exit(errno);
+	if (!cube_child_enter(c->ns, CLONE_NEWNS))
+		cube_child_exit(errno);
 	at = syscall(SYS_openat2, AT_FDCWD, c->path, &how, sizeof(how));
 	if (at < 0)
-		cube_local_child_exit(errno);
+		cube_child_exit(errno);
 	if (c->id != 0 && (syscall(SYS_statx, at, "", AT_EMPTY_PATH, STATX_MNT_ID, &stx) < 0 ||
 			   stx.stx_mnt_id != c->id || !(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT)))
-		cube_local_child_exit(EBUSY);
-	cube_local_child_exit(c->act(c, (int)at));
+		cube_child_exit(EBUSY);
+	cube_child_exit(c->act(c, (int)at));
 }
 
 /* @in: where act_take's mount arrives, and *ret is it; else -1. */
@@ -203,7 +203,7 @@ static int inside_run(pid_t init, struct inside_call *c, int in, int *ret)
 	if (ns < 0)
 		return -errno;
 	c->ns = ns;
-	pid = cube_local_child(0);
+	pid = cube_child(0);
 	if (pid == 0)
 		inside_child(c);
 	if (pid < 0)

@@ -6,7 +6,7 @@
  * that the forked child makes for itself. So nothing of a launch that failed is left anywhere, no path of
  * this machine gets into the sandbox's mountinfo, and the daemon's own namespace does not grow.
  *
- * The child enters the sandbox's control groups before crun is executed, and crun does nothing with groups.
+ * The child is in the sandbox's control groups before crun is executed, and crun does nothing with groups.
  */
 #include "backends/local/local_priv.h"
 
@@ -15,7 +15,7 @@
 #include "backends/base/macros.h"
 #include "backends/base/spawn.h"
 #include "backends/local/bundle.h"
-#include "backends/local/child.h"
+#include "backends/base/child.h"
 #include "backends/local/enclose.h"
 #include "backends/local/listener.h"
 #include "backends/local/mnt.h"
@@ -48,8 +48,7 @@ struct launch {
 	int cover;    /* tmpfs for the unified hierarchy, or -1 */
 	int listener; /* becomes 3 */
 	int groups;   /* becomes 4; -1 */
-	int doors[CUBE_GROUP_DOORS];
-	int n_doors;
+	struct cube_local_doors doors;
 	unsigned n_mounts;
 	struct {
 		int fd;
@@ -68,17 +67,9 @@ struct launch {
  * and crun, which then lets its own child end. */
 static int setup_die_together(const struct launch *l)
 {
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+	if (syscall(SYS_prctl, PR_SET_PDEATHSIG, (long)SIGKILL, 0L, 0L, 0L) < 0)
 		return -errno;
 	return getppid() == l->parent ? 0 : -ESRCH;
-}
-
-static int setup_enter(const struct launch *l)
-{
-	for (int i = 0; i < l->n_doors; i++)
-		if (write(l->doors[i], "0", 1) != 1)
-			return -errno;
-	return 0;
 }
 
 static int setup_mounts(const struct launch *l)
@@ -103,7 +94,7 @@ static int launch_setup(void *ctx)
 	int rc = setup_die_together(l);
 
 	if (rc == 0)
-		rc = setup_enter(l);
+		rc = cube_local_doors_enter(&l->doors);
 	if (rc == 0 && unshare(CLONE_NEWNS) < 0)
 		rc = -errno;
 	if (rc == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -229,9 +220,9 @@ static int launch_open(struct launch *l, struct cube_err *err)
 		if (l->cover < 0)
 			return l->cover;
 	}
-	l->n_doors = cube_local_group_doors(&l->b->cgroups, l->c->id, l->doors, err);
-	if (l->n_doors < 0)
-		return l->n_doors;
+	rc = cube_local_group_doors(&l->b->cgroups, l->c->id, &l->doors, err);
+	if (rc < 0)
+		return rc;
 	l->groups = cube_local_group_delegate(&l->b->cgroups, l->c->id);
 	if (l->b->cgroups.v2 >= 0 && l->groups < 0)
 		return cube_fail(err, l->groups, "cannot hand out the control group: %s",
@@ -246,8 +237,7 @@ static void launch_close(struct launch *l)
 	for (size_t i = 0; i < CUBE_COUNT(fds); i++)
 		if (*fds[i] >= 0)
 			close(cube_steal_fd(fds[i]));
-	for (int i = 0; i < l->n_doors; i++)
-		close(l->doors[i]);
+	cube_local_doors_close(&l->doors);
 	for (unsigned i = 0; i < l->n_mounts; i++)
 		close(l->mounts[i].fd);
 }
@@ -299,6 +289,7 @@ static int launch_run(struct launch *l, struct cube_cancel *cancel, struct cube_
 		.out = -1,
 		.setup = launch_setup,
 		.setup_ctx = l,
+		.group = l->doors.v2 >= 0 ? &l->doors.v2 : NULL,
 		.timeout_ms = LAUNCH_TIMEOUT_MS,
 	};
 	int status, rc;
@@ -315,10 +306,10 @@ static int launch_run(struct launch *l, struct cube_cancel *cancel, struct cube_
  * own. */
 static _Noreturn void seal_child(int ns)
 {
-	bool done = cube_local_child_enter(ns, CLONE_NEWUSER) &&
-		    cube_local_child_put("/proc/sys/user/max_user_namespaces", "0", 1);
+	bool done = cube_child_enter(ns, CLONE_NEWUSER) &&
+		    cube_child_put("/proc/sys/user/max_user_namespaces", "0", 1);
 
-	cube_local_child_exit(done ? 0 : 1);
+	cube_child_exit(done ? 0 : 1);
 }
 
 static void launch_seal(pid_t init)
@@ -330,7 +321,7 @@ static void launch_seal(pid_t init)
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)init);
 	ns = open(path, O_RDONLY | O_CLOEXEC);
-	pid = ns < 0 ? -1 : cube_local_child(0);
+	pid = ns < 0 ? -1 : cube_child(0);
 	if (pid == 0)
 		seal_child(ns);
 	if (pid > 0)
@@ -411,7 +402,8 @@ int cube_local_launch(struct cube_local *b, struct local_cube *c, struct cube_ca
 			   .stage = -1,
 			   .cover = -1,
 			   .listener = -1,
-			   .groups = -1};
+			   .groups = -1,
+			   .doors = CUBE_LOCAL_DOORS_NONE};
 	char paths[3][48];
 	int rc;
 

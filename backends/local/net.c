@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -21,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,8 +106,7 @@ void cube_local_net_close(struct cube_local_net *n)
 
 struct net_setup {
 	int tun, userns;
-	int doors[CUBE_GROUP_DOORS];
-	int n_doors;
+	struct cube_local_doors doors;
 };
 
 /* In the child, system calls only. Into the sandbox's groups, with which it ends; into its user namespace:
@@ -115,13 +114,11 @@ struct net_setup {
 static int net_setup(void *ctx)
 {
 	const struct net_setup *s = ctx;
+	int rc = cube_local_doors_enter(&s->doors);
 
-	for (int i = 0; i < s->n_doors; i++)
-		if (write(s->doors[i], "0", 1) != 1)
-			return -errno;
+	if (rc < 0)
+		return rc;
 	if (s->tun >= 0) {
-		int rc;
-
 		if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 			return -errno;
 		rc = cube_local_mnt_attach(s->tun, "/dev/net");
@@ -130,9 +127,11 @@ static int net_setup(void *ctx)
 	}
 	if (setns(s->userns, CLONE_NEWUSER) < 0)
 		return -errno;
-	(void)setgroups(0,
-			NULL); /* refused where the user has no ids but his own, and no groups to lose then */
-	return setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0 ? -errno : 0;
+	/* Refused where the user has no ids but his own, and no groups to lose then. */
+	(void)syscall(SYS_setgroups, 0, NULL);
+	if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
 }
 
 static int net_open_ns(pid_t init, const char *which)
@@ -186,7 +185,8 @@ static int net_run(const struct cube_local_net *n, const int fds[3], struct net_
 				     .in = -1,
 				     .out = -1,
 				     .setup = net_setup,
-				     .setup_ctx = setup};
+				     .setup_ctx = setup,
+				     .group = setup->doors.v2 >= 0 ? &setup->doors.v2 : NULL};
 	int ready_end = fds[1], rc;
 	pid_t pid;
 
@@ -218,13 +218,12 @@ int cube_local_net_start(const struct cube_local_net *n, pid_t init, const struc
 		return cube_fail(err, -EIO, "net=open: cannot reach the sandbox's namespaces");
 	ready = ends[0];
 	(void)fchmod(ends[1], 0666); /* opened anew, by name, by one who is nobody here */
-	setup.n_doors = cube_local_group_doors(groups, id, setup.doors, err);
-	if (setup.n_doors < 0) {
+	rc = cube_local_group_doors(groups, id, &setup.doors, err);
+	if (rc < 0) {
 		close(ends[1]);
-		return setup.n_doors;
+		return rc;
 	}
 	rc = net_run(n, (const int[]){netns, ends[1], log}, &setup, ready, cancel, ret_pid, err);
-	for (int i = 0; i < setup.n_doors; i++)
-		close(setup.doors[i]);
+	cube_local_doors_close(&setup.doors);
 	return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
-#include "backends/local/child.h"
+#include "backends/base/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,10 +25,10 @@ static _Noreturn void rename_child(int user, int uts, const char *name, size_t l
 {
 	/* Root is above all user namespaces and may be refused its own by nothing; an ordinary user's daemon is
 	 * above those of its sandboxes too. Where that is so, the name can be set from where we are. */
-	if (!cube_local_child_enter(uts, CLONE_NEWUTS) &&
-	    (!cube_local_child_enter(user, CLONE_NEWUSER) || !cube_local_child_enter(uts, CLONE_NEWUTS)))
-		cube_local_child_exit(1);
-	cube_local_child_exit(syscall(SYS_sethostname, name, len) == 0 ? 0 : 2);
+	if (!cube_child_enter(uts, CLONE_NEWUTS) &&
+	    (!cube_child_enter(user, CLONE_NEWUSER) || !cube_child_enter(uts, CLONE_NEWUTS)))
+		cube_child_exit(1);
+	cube_child_exit(syscall(SYS_sethostname, name, len) == 0 ? 0 : 2);
 }
 
 static int rename_ns(pid_t init, const char *which)
@@ -50,7 +50,7 @@ static int rename_running(const struct local_cube *c, const char *name, struct c
 
 	if (user < 0 || uts < 0)
 		return cube_fail(err, -EIO, "sandbox %s: its namespaces cannot be reached", c->id);
-	pid = cube_local_child(0);
+	pid = cube_child(0);
 	if (pid == 0)
 		rename_child(user, uts, name, strlen(name));
 	if (pid < 0)

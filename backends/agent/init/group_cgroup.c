@@ -5,15 +5,15 @@
  * born into their group; only what a session's command leaves behind is ever moved, after its end. */
 #include "backends/agent/init/group_priv.h"
 
+#include "backends/base/child.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,22 +49,9 @@ static int cgroup_open(struct init_group *g)
 	return g->dir < 0 ? g->dir : 0;
 }
 
-/* fork(2) into the group. The raw call: no function of libc makes it, and none that keeps state about threads
- * is used between here and exec. */
-static pid_t cgroup_clone(int dir)
-{
-	struct clone_args args = {
-		.flags = CLONE_INTO_CGROUP,
-		.exit_signal = SIGCHLD,
-		.cgroup = (uint64_t)dir,
-	};
-
-	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-}
-
 static int cgroup_fork(struct init_group *g)
 {
-	pid_t pid = cgroup_clone(g->dir);
+	pid_t pid = cube_child_in_group(g->dir);
 
 	if (pid < 0)
 		return -errno;
@@ -227,7 +214,7 @@ bool init_group_cgroup_probe(int fd)
 	cgroup_top = fd;
 	if (cgroup_open(&g) < 0)
 		return false;
-	pid = cgroup_clone(g.dir);
+	pid = cube_child_in_group(g.dir);
 	if (pid == 0)
 		_exit(0);
 	if (pid > 0) {

@@ -15,7 +15,9 @@
 #include "backends/base/file.h"
 #include "backends/base/json.h"
 #include "backends/base/macros.h"
+#include "backends/base/spawn.h"
 #include "backends/local/bundle.h"
+#include "backends/local/cgroup.h"
 #include "backends/local/digest.h"
 #include "backends/local/hidden.h"
 #include "backends/local/record.h"
@@ -344,6 +346,63 @@ static void digest(void **state)
 	cube_local_digest_free(d);
 }
 
+/* ---- control groups ---- */
+
+static int enter_group(void *doors)
+{
+	return cube_local_doors_enter(doors);
+}
+
+static unsigned count_lines_with(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	for (const char *at = text; (at = strstr(at, word)) != NULL; at++)
+		n++;
+	return n;
+}
+
+/* A child is in the group before its program begins, in every tree there is, and in no other. */
+static void way_in(void **state)
+{
+	static const char id[] = "00000000000cafe0";
+	const char *const argv[] = {"cat", "/proc/self/cgroup", NULL};
+	const struct cube_local_ids ids = {.uid = 100000, .gid = 100000, .count = 65536};
+	struct cube_buf text = CUBE_BUF(65536);
+	struct cube_local_cgroups groups;
+	struct cube_local_doors doors;
+	struct cube_err err = {0};
+	struct cube_spawn s = {.argv = argv, .cwd = -1, .in = -1, .out = -1, .text = &text};
+	unsigned trees = 0;
+	int status = -1;
+
+	(void)state;
+	cube_local_cgroups_open(&groups);
+	trees += groups.v2 >= 0;
+	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
+		trees += groups.v1[i] >= 0;
+	if (trees == 0) {
+		cube_local_cgroups_close(&groups);
+		skip();
+	}
+	assert_int_equal(cube_local_group_make(&groups, id, &ids, &err), 0);
+	assert_int_equal(cube_local_group_doors(&groups, id, &doors, &err), 0);
+	s.setup = enter_group;
+	s.setup_ctx = &doors;
+	s.group = doors.v2 >= 0 ? &doors.v2 : NULL;
+	if (cube_spawn_run(&s, NULL, &status, &err) != 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(status, 0);
+	assert_int_equal(count_lines_with(cube_buf_str(&text), "/cubefs/00000000000cafe0\n"), trees);
+	cube_buf_done(&text);
+	cube_local_doors_close(&doors);
+	cube_local_doors_close(&doors);
+	assert_int_equal(cube_local_group_remove(&groups, id, &err), 0);
+	assert_int_equal(cube_local_group_doors(&groups, id, &doors, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "00000000000cafe0"));
+	cube_local_cgroups_close(&groups);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -355,6 +414,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(public_copy, open_dir, close_dir),
 		cmocka_unit_test_setup_teardown(private_files, open_dir, close_dir),
 		cmocka_unit_test(digest),
+		cmocka_unit_test(way_in),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
