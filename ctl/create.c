@@ -11,6 +11,7 @@
 #include "ctl/ctl_priv.h"
 #include "ctl/cube.h"
 #include "ctl/event.h"
+#include "ctl/stock_priv.h"
 #include "ctl/transcript.h"
 
 /* What every command finds in its environment unless `env` gives the name another value: a new whole in `env`
@@ -212,12 +213,13 @@ void cube_create_limits(struct cube_cube *c)
 static int create_fill(struct cube_cube *c, const char *name, const struct cube_create_key *keys, size_t n,
 		       struct cube_err *err)
 {
-	c->name = cube_strdup(name);
+	int r = create_uid(c, err);
+	if (r < 0)
+		return r;
+	c->name = cube_strdup(name != NULL ? name : c->uid);
 	if (c->name == NULL)
 		return cube_fail(err, -ENOMEM, "out of memory");
-	int r = create_uid(c, err);
-	if (r == 0)
-		r = cube_keys_apply(c, keys, n, err);
+	r = cube_keys_apply(c, keys, n, err);
 	if (r == 0)
 		r = create_fill_env(c, err);
 	if (r == 0)
@@ -258,7 +260,7 @@ void cube_create_go(struct cube_cube *c)
 	}
 }
 
-/* The directory with the intention, then the name: who sees the name can rely on both. */
+/* The directory with the intention, then the name (if it gets one): who sees the name can rely on both. */
 static int create_accept(struct cube_cube *c, struct cube_err *err)
 {
 	int r = cube_cube_open_dir(c, err);
@@ -266,10 +268,135 @@ static int create_accept(struct cube_cube *c, struct cube_err *err)
 	cube_own(c)->sync_due = true; /* by the thread that goes on to make it (cube_op_run_create) */
 	if (r == 0)
 		r = cube_state_save(c, err);
-	if (r == 0)
+	if (r == 0 && !cube_own(c)->unseen)
 		r = cube_cube_enlist(c, err);
 	if (r < 0 && c->dir_fd >= 0)
 		(void)cube_file_remove_tree(cube_domain_own(c->domain)->cubes_fd, c->uid);
+	return r;
+}
+
+static void create_tell(struct cube_cube *c)
+{
+	char detail[CUBE_NAME_MAX + 40];
+
+	c->doing = cube_op_name(CUBE_OP_CREATE);
+	cube_transcript_add(c->log, "life", "creating\n", 9, true);
+	(void)snprintf(detail, sizeof(detail), "backend %s, uid %s", c->service->backend->name, c->uid);
+	cube_cube_event(c, "created", detail);
+}
+
+static int create_made(struct cube_cube *c, struct cube_err *err)
+{
+	int r = create_accept(c, err);
+
+	if (r < 0) {
+		if (cube_own(c)->stock != NULL)
+			cube_stock_let_go(c);
+		cube_cube_unref(c);
+		return r;
+	}
+	create_tell(c);
+	cube_create_go(c);
+	return 0;
+}
+
+/* Out of a pool: who it is now is on disk before it has the name. */
+static int create_taken(struct cube_cube *c, struct cube_err *err)
+{
+	int r = cube_state_save(c, err);
+
+	if (r == 0)
+		r = cube_cube_enlist(c, err);
+	if (r < 0) { /* it has no name, neither the old one nor the new one */
+		cube_own(c)->unseen = true;
+		(void)cube_cube_remove(c, NULL, NULL);
+		return r;
+	}
+	create_tell(c);
+	r = cube_op_begin(c, CUBE_OP_TAKE, 0, NULL, &c->failure);
+	if (r < 0)
+		cube_cube_enter(c, CUBE_ERROR, "the creation failed", "error");
+	return 0;
+}
+
+static int create_check_name(struct cube_domain *d, const char *name, struct cube_err *err)
+{
+	int r = cube_cube_check_name(name, err);
+
+	if (r < 0)
+		return r;
+	if (d->closing)
+		return cube_fail(err, -EHOSTDOWN, "sandbox '%s': the daemon is ending", name);
+	if (cube_domain_find(d, name) != NULL)
+		return cube_fail(err, -EEXIST, "a sandbox named '%s' is there already", name);
+	return 0;
+}
+
+/* A sandbox with all that the keys say, of which nobody knows yet. @name NULL: one without. */
+static int create_new(struct cube_domain *d, const char *name, const struct cube_stock_order *order,
+		      struct cube_cube **ret, struct cube_err *err)
+{
+	struct cube_cube *c = cube_cube_new(d);
+	int r;
+
+	if (c == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	c->created_wall = c->idle_since_wall = cube_clock_wall();
+	r = create_fill(c, name, order->keys, order->n, err);
+	if (r == 0 && order->stock != NULL) {
+		c->pool = cube_strdup(order->stock->name);
+		if (c->pool == NULL)
+			r = cube_fail(err, -ENOMEM, "out of memory");
+	}
+	if (r < 0) {
+		cube_cube_unref(c);
+		return r;
+	}
+	*ret = c;
+	return 0;
+}
+
+int cube_create_check(struct cube_domain *d, const struct cube_create_key *keys, size_t n,
+		      struct cube_err *err)
+{
+	const struct cube_stock_order order = {.keys = keys, .n = n};
+	struct cube_cube *c;
+	int r = create_new(d, NULL, &order, &c, err);
+
+	if (r == 0)
+		cube_cube_unref(c);
+	return r;
+}
+
+int cube_create_kept(struct cube_stock *p, struct cube_err *err)
+{
+	struct cube_stock_order order;
+	struct cube_cube *c = NULL;
+	int r = cube_stock_order_template(p, p->template, &order, err);
+
+	if (r == 0)
+		r = create_new(p->service->domain, NULL, &order, &c, err);
+	cube_stock_order_done(&order);
+	if (r < 0)
+		return r;
+	cube_own(c)->stock_revision = p->revision;
+	cube_stock_keep(p, c);
+	return create_made(c, err);
+}
+
+/* @wanted becomes a sandbox: one of the pool's with its name, or itself. */
+static int create_begin(struct cube_stock *stock, struct cube_cube *wanted, struct cube_cube **ret,
+			struct cube_err *err)
+{
+	struct cube_cube *taken = stock != NULL ? cube_stock_take(stock, wanted) : NULL;
+	int r;
+
+	*ret = taken != NULL ? taken : wanted;
+	if (taken == NULL)
+		return create_made(wanted, err);
+	cube_cube_unref(wanted);
+	r = create_taken(taken, err);
+	cube_stock_took(stock);
 	return r;
 }
 
@@ -277,36 +404,24 @@ int cube_create_as(struct cube_domain *d, const struct cube_caller *by, const ch
 		   const struct cube_create_key *keys, size_t n_keys, bool keep, struct cube_cube **ret,
 		   struct cube_err *err)
 {
-	struct cube_cube *c;
+	struct cube_stock_order order = {.stock = NULL};
+	struct cube_cube *c = NULL;
 
 	(void)by;
-	int r = cube_cube_check_name(name, err);
+	int r = create_check_name(d, name, err);
 	if (r < 0)
 		return r;
-	if (d->closing)
-		return cube_fail(err, -EHOSTDOWN, "sandbox '%s': the daemon is ending", name);
-	if (cube_domain_find(d, name) != NULL)
-		return cube_fail(err, -EEXIST, "a sandbox named '%s' is there already", name);
-	c = cube_cube_new(d);
-	if (c == NULL)
-		return cube_fail(err, -ENOMEM, "sandbox '%s': out of memory", name);
-	c->created_wall = c->idle_since_wall = cube_clock_wall();
-	cube_own(c)->keep = keep;
-	r = create_fill(c, name, keys, n_keys, err);
-	if (r < 0)
-		(void)cube_fail_in(err, "sandbox '%s'", name);
-	else
-		r = create_accept(c, err);
+	r = cube_stock_order(d, keys, n_keys, &order, err);
+	if (r == 0)
+		r = create_new(d, name, &order, &c, err);
 	if (r < 0) {
-		cube_cube_unref(c);
-		return r;
+		(void)cube_fail_in(err, "sandbox '%s'", name);
+	} else {
+		cube_own(c)->keep = keep;
+		r = create_begin(order.stock, c, ret, err);
 	}
-	c->doing = cube_op_name(CUBE_OP_CREATE);
-	cube_transcript_add(c->log, "life", "creating\n", 9, true);
-	cube_event(d->events, c->name, "created", "backend %s, uid %s", c->service->backend->name, c->uid);
-	cube_create_go(c);
-	*ret = c;
-	return 0;
+	cube_stock_order_done(&order);
+	return r;
 }
 
 int cube_cube_create(struct cube_domain *d, const struct cube_caller *by, const char *name,

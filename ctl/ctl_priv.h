@@ -39,6 +39,7 @@ struct cube_domain_own {
 	struct cube_alarm sync;
 	struct cube_work sync_work;
 	bool syncing;
+	bool stocks_go;          /* pools may begin to make sandboxes */
 	struct cube_alarm usage; /* counters are due */
 };
 
@@ -110,6 +111,7 @@ int cube_settings_load(struct cube_domain *d, struct cube_err *err);
 
 struct cube_op;
 struct cube_conn;
+struct cube_stock;
 
 /* An environment that sessions compare with the newer one: shared, reference counted. */
 struct cube_env_text {
@@ -137,8 +139,14 @@ struct cube_own {
 	unsigned holders; /* open channels that keep it alive (cube_hold) */
 	bool held;        /* of the state on disk: somebody has held it, and it goes with him */
 	bool picked;      /* of `destroy` while it selects */
-	bool gone;        /* removed, and the backend has nothing left */
-	bool wanted;      /* a use waits for the resume that is to follow the pause under way */
+	bool unseen;      /* it has no name in the root: kept in a pool, or destroyed out of one */
+	struct cube_stock *stock;      /* that keeps it; NULL: none */
+	uint64_t stock_revision;       /* of its template when this was made */
+	struct cube_waiter stock_wait; /* on changed */
+	bool stock_told;               /* that it is ready */
+	bool stock_old; /* of an earlier daemon, and not seen ready by this one: its end is no failure */
+	bool gone;      /* removed, and the backend has nothing left */
+	bool wanted;    /* a use waits for the resume that is to follow the pause under way */
 	uint64_t resume_failed_mono; /* when a use could not resume it: told for a moment, then tried again */
 	struct cube_err resume_err;
 	bool recovered;              /* loaded from disk and not looked at yet */
@@ -190,6 +198,8 @@ const char *cube_cube_is(const struct cube_cube *c);
 void cube_cube_changed(struct cube_cube *c); /* wakes who waits for its state */
 /* The phase and the reason, with event, transcript line and state on disk. @event NULL: none. */
 void cube_cube_enter(struct cube_cube *c, enum cube_phase phase, const char *reason, const char *event);
+/* For the root's `events`; none of one that has no name there. */
+void cube_cube_event(struct cube_cube *c, const char *event, const char *detail);
 void cube_cube_end_jobs(struct cube_cube *c, enum cube_end how, const struct cube_err *why);
 void cube_cube_sessions_anew(struct cube_cube *c);
 /* Out of the tables; the name is free. */
@@ -209,6 +219,11 @@ void cube_labels_free(struct cube_map *labels);
 int cube_create_as(struct cube_domain *d, const struct cube_caller *by, const char *name,
 		   const struct cube_create_key *keys, size_t n_keys, bool keep, struct cube_cube **ret,
 		   struct cube_err *err);
+/* Would it be accepted? Nothing is made. */
+int cube_create_check(struct cube_domain *d, const struct cube_create_key *keys, size_t n,
+		      struct cube_err *err);
+/* Accepts one that a pool keeps, of the pool's template. */
+int cube_create_kept(struct cube_stock *p, struct cube_err *err);
 int cube_create_default_env(struct cube_cube *c);
 void cube_create_limits(struct cube_cube *c); /* the backend's defaults for those that nobody gave */
 void cube_create_go(struct cube_cube *c);     /* as soon as its template is there */
@@ -226,6 +241,7 @@ void cube_spec_done(struct cube_spec_parts *p);
 
 enum cube_op_kind {
 	CUBE_OP_CREATE,
+	CUBE_OP_TAKE, /* from a pool */
 	CUBE_OP_ADOPT,
 	CUBE_OP_START,
 	CUBE_OP_STOP,
@@ -281,6 +297,7 @@ void cube_op_started(struct cube_op *op);
 void cube_op_stop_done(struct cube_op *op);
 /* life_run.c: what runs on the pool's thread, without the lock. */
 void cube_op_run_create(struct cube_op *op);
+void cube_op_run_take(struct cube_op *op);
 void cube_op_run_inspect(struct cube_op *op);
 void cube_op_run_start(struct cube_op *op);
 void cube_op_run_stop(struct cube_op *op);

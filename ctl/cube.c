@@ -16,6 +16,7 @@
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
+#include "ctl/stock_priv.h"
 #include "ctl/transcript.h"
 
 /* What stands beside the sandboxes in the root, now or later (interface.md). */
@@ -78,6 +79,7 @@ static void cube_init(struct cube_cube *c, struct cube_domain *d)
 	cube_alarm_init(&own->relink, cube_relink);
 	cube_alarm_init(&own->destroy_again, cube_destroy_again);
 	cube_list_init(&own->template_wait.link);
+	cube_list_init(&own->stock_wait.link);
 	cube_list_init(&own->unsynced);
 	own->journal_fd = -1;
 	own->next_session = 1;
@@ -146,6 +148,7 @@ void cube_cube_unref(struct cube_cube *c)
 	cube_alarm_off(&own->relink);
 	cube_alarm_off(&own->destroy_again);
 	cube_wait_remove(&own->template_wait);
+	cube_wait_remove(&own->stock_wait);
 	cube_free_lists(c);
 	cube_free_keys(own);
 	cube_map_free(c->jobs_by_name);
@@ -161,6 +164,7 @@ void cube_cube_unref(struct cube_cube *c)
 	cube_free(c->name);
 	cube_free(c->id);
 	cube_free(c->template);
+	cube_free(c->pool);
 	cube_free(own);
 }
 
@@ -187,9 +191,14 @@ void cube_cube_delist(struct cube_cube *c)
 {
 	struct cube_domain *d = c->domain;
 
-	(void)cube_map_take(d->by_name, c->name);
+	if (cube_own(c)->stock != NULL)
+		cube_stock_let_go(c);
+	if (!cube_own(c)->unseen)
+		(void)cube_map_take(d->by_name, c->name);
 	cube_list_remove(&c->link);
 	cube_list_push(&cube_domain_own(d)->dying, &c->link);
+	if (cube_own(c)->unseen)
+		return;
 	if (d->watcher.cube_removed != NULL)
 		d->watcher.cube_removed(d->watcher.ctx, c, c->name);
 	cube_wake(&d->changed);
@@ -248,8 +257,14 @@ void cube_cube_enter(struct cube_cube *c, enum cube_phase phase, const char *rea
 		cube_log(CUBE_LOG_ERROR, "ctl", "%s", err.text);
 	cube_say_life(c);
 	if (event != NULL)
-		cube_event(c->domain->events, c->name, event, "%s", c->reason);
+		cube_cube_event(c, event, c->reason);
 	cube_cube_changed(c);
+}
+
+void cube_cube_event(struct cube_cube *c, const char *event, const char *detail)
+{
+	if (!cube_own(c)->unseen)
+		cube_event(c->domain->events, c->name, event, "%s", detail);
 }
 
 /* ---- Names ---- */

@@ -48,6 +48,8 @@ struct cube_cube {
 	uint32_t generation;
 	/* what it was made with (create keys), owned strings */
 	char *template;
+	char *pool;     /* that it is from; NULL: none */
+	bool pool_cold; /* and none was ready there: it was made */
 	struct cube_limits limits;
 	enum cube_net net;
 	bool privileged;

@@ -109,7 +109,7 @@ int cube_cube_set(struct cube_cube *c, const char *key, const char *value, struc
 void cube_cube_finish_gone(struct cube_cube *c)
 {
 	cube_own(c)->gone = true;
-	cube_event(c->domain->events, c->name, "destroyed", "%s", "");
+	cube_cube_event(c, "destroyed", "");
 	cube_list_remove(&c->link);
 	cube_cube_changed(c);
 	cube_cube_unref(c);

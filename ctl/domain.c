@@ -14,6 +14,7 @@
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
+#include "ctl/stock_priv.h"
 
 void cube_domain_enter(struct cube_domain *d)
 {
@@ -224,6 +225,8 @@ int cube_domain_start(struct cube_domain *d, struct cube_err *err)
 			cube_cube_adopt(cube_list_entry(i, struct cube_cube, link));
 		cube_list_each (i, &cube_domain_own(d)->dying)
 			cube_cube_adopt(cube_list_entry(i, struct cube_cube, link));
+		cube_stocks_each(d, cube_cube_adopt);
+		cube_stocks_kick(d);
 	}
 	cube_domain_leave(d);
 	return r;
@@ -268,6 +271,8 @@ static void domain_wake_all(struct cube_domain *d)
 
 		cube_list_each (k, &s->templates)
 			cube_wake(&cube_list_entry(k, struct cube_template_entry, link)->changed);
+		cube_list_each (k, &s->stocks)
+			cube_wake(&cube_list_entry(k, struct cube_stock, link)->changed);
 	}
 	cube_wake(&d->changed);
 }
@@ -286,6 +291,7 @@ static bool domain_wait_quiet(struct cube_domain_own *own, uint64_t deadline)
 
 static void domain_cancel_all(struct cube_domain *d)
 {
+	cube_stocks_each(d, cube_op_cancel);
 	cube_list_each (i, &d->cubes)
 		cube_op_cancel(cube_list_entry(i, struct cube_cube, link));
 	cube_list_each (i, &d->services) {
@@ -300,6 +306,12 @@ static void domain_cancel_all(struct cube_domain *d)
 	}
 }
 
+static void domain_unlink(struct cube_cube *c)
+{
+	cube_conn_drop(c);
+	cube_alarm_off(&cube_own(c)->relink);
+}
+
 void cube_domain_shutdown(struct cube_domain *d, uint32_t ms)
 {
 	struct cube_domain_own *own = cube_domain_own(d);
@@ -312,13 +324,16 @@ void cube_domain_shutdown(struct cube_domain *d, uint32_t ms)
 	cube_domain_enter(d);
 	if (!domain_wait_quiet(own, cube_clock_mono() + ms * UINT64_C(1000000)))
 		domain_cancel_all(d);
-	cube_list_each (i, &d->cubes) {
-		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
-
-		cube_conn_drop(c);
-		cube_alarm_off(&cube_own(c)->relink);
-	}
+	cube_list_each (i, &d->cubes)
+		domain_unlink(cube_list_entry(i, struct cube_cube, link));
+	cube_stocks_each(d, domain_unlink);
 	cube_domain_leave(d);
+}
+
+static void domain_drop_kept(struct cube_cube *c)
+{
+	cube_stock_let_go(c);
+	cube_list_push(&cube_domain_own(c->domain)->dying, &c->link);
 }
 
 static void domain_drop_cubes(struct cube_list *head)
@@ -346,6 +361,7 @@ void cube_domain_close(struct cube_domain *d)
 	while (own->works > 0)
 		pthread_cond_wait(&own->quiet, &d->lock);
 	cube_state_sync_drop(d);
+	cube_stocks_each(d, domain_drop_kept);
 	domain_drop_cubes(&d->cubes);
 	domain_drop_cubes(&own->dying);
 	cube_domain_leave(d);

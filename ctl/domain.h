@@ -41,6 +41,7 @@ struct cube_service {
 	size_t n_there;
 	struct cube_domain *domain;
 	struct cube_list templates; /* struct cube_template_entry (ctl/template.h) */
+	struct cube_list stocks;    /* struct cube_stock (ctl/stock.h): pools */
 	uint64_t seq;               /* stable cursor for listings */
 	struct cube_buf done; /* as cube_cube.done, of the backend and of its templates; shown in `status` */
 };
@@ -129,7 +130,7 @@ struct cube_cube *cube_domain_next(struct cube_domain *d, uint64_t seq);
 struct cube_cube *cube_domain_after(struct cube_domain *d, const struct cube_cube *c);
 struct cube_service *cube_domain_service(struct cube_domain *d, const char *name); /* NULL: none */
 
-/* The cube of this service whose mark is @uid; NULL: none that is shown here. */
+/* The cube of this service whose mark is @uid, one that a pool keeps too; NULL: none. */
 struct cube_cube *cube_service_cube(struct cube_service *s, const char *uid);
 
 /* Root verb `set` and the configuration's [daemon] section share one table of settings. */

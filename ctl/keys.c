@@ -23,7 +23,7 @@ static int key_bad(struct cube_err *err, const char *key, const char *value, con
 
 static int key_done(struct cube_cube *c, const char *value, struct cube_err *err)
 {
-	(void)c, (void)value, (void)err; /* taken before all others: backend */
+	(void)c, (void)value, (void)err; /* taken before all others */
 	return 0;
 }
 
@@ -137,6 +137,7 @@ static const struct create_key create_keys[] = {
 	{"net", key_net},
 	{"command_timeout", key_timeout},
 	{"privileged", key_privileged},
+	{"pool", key_done},
 };
 
 /* ---- Families ---- */

@@ -39,7 +39,8 @@ void cube_op_create_failed(struct cube_op *op)
 	c->failure = op->err;
 	c->doing = NULL;
 	cube_errlog_add(c->errors, NULL, "create", &op->err);
-	cube_errlog_add(c->domain->errors, NULL, "create", &op->err);
+	if (!cube_own(c)->unseen) /* else the pool says it */
+		cube_errlog_add(c->domain->errors, NULL, "create", &op->err);
 	cube_cube_end_jobs(c, CUBE_END_KILLED, &op->err);
 	cube_cube_enter(c, CUBE_ERROR, "the creation failed", "error");
 }
@@ -121,7 +122,7 @@ static void op_found_down(struct cube_cube *c, const char *reason)
 	c->terminal = !can_start;
 	cube_cube_enter(c, CUBE_STOPPED, reason[0] != '\0' ? reason : "exited", "stopped");
 	if (strcmp(reason, "oom") == 0)
-		cube_event(c->domain->events, c->name, "oom", "the sandbox ended");
+		cube_cube_event(c, "oom", "the sandbox ended");
 }
 
 static void op_found_gone(struct cube_cube *c)

@@ -31,6 +31,13 @@ void cube_op_run_create(struct cube_op *op)
 	op->id = id;
 }
 
+/* It runs already: what is left is its name. */
+void cube_op_run_take(struct cube_op *op)
+{
+	if (op_backend(op)->caps & CUBE_CAP_RENAME)
+		op->code = cube_backend_rename(op_backend(op), op->id, op->spec.spec.name, &op->err);
+}
+
 void cube_op_run_inspect(struct cube_op *op)
 {
 	if (op->id == NULL) {

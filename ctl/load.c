@@ -15,6 +15,7 @@
 #include "ctl/bytes.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
+#include "ctl/stock_priv.h"
 #include "ctl/transcript.h"
 
 #define STATE_MAX ((size_t)16 << 20)
@@ -78,6 +79,15 @@ static void load_numbers(struct cube_cube *c, const json_t *o)
 	own->held = cube_json_bool(o, "held", false);
 	own->next_session = (uint64_t)cube_json_int(o, "next_session", 2);
 	own->boot = strtoull(cube_json_str(o, "boot", "0"), NULL, 16);
+}
+
+static void load_pool(struct cube_cube *c, const json_t *o)
+{
+	c->pool = cube_bytes_dup(o, "name");
+	c->pool_cold = cube_json_bool(o, "cold", false);
+	cube_own(c)->unseen = cube_json_bool(o, "kept", false);
+	cube_own(c)->stock_revision = (uint64_t)cube_json_int(o, "revision", 0);
+	cube_own(c)->stock_told = cube_own(c)->stock_old = true;
 }
 
 static int load_labels(struct cube_cube *c, const json_t *o)
@@ -195,6 +205,7 @@ int cube_state_load(struct cube_cube *c, struct cube_err *err)
 	if (r < 0)
 		return r;
 	load_numbers(c, o);
+	load_pool(c, json_object_get(o, "pool"));
 	r = load_labels(c, o);
 	if (r == 0)
 		r = load_extra(cube_own(c), json_object_get(o, "extra"));
@@ -240,6 +251,21 @@ static void load_dying(struct cube_cube *c)
 	cube_list_push(&cube_domain_own(c->domain)->dying, &c->link);
 }
 
+/* Of a pool that was removed meanwhile: it goes too. */
+static int load_kept(struct cube_cube *c, struct cube_err *err)
+{
+	struct cube_stock *p = c->pool != NULL ? cube_stock_find(c->service, c->pool) : NULL;
+
+	if (p != NULL) {
+		cube_stock_keep(p, c);
+		return 0;
+	}
+	int r = cube_state_mark_removed(c, err);
+	if (r == 0)
+		load_dying(c);
+	return r;
+}
+
 static int load_living(struct cube_cube *c, struct cube_err *err)
 {
 	int r = cube_transcript_open(c->dir_fd, &c->log, err);
@@ -247,7 +273,7 @@ static int load_living(struct cube_cube *c, struct cube_err *err)
 	if (r == 0)
 		r = cube_journal_load(c, err);
 	if (r == 0)
-		r = cube_cube_enlist(c, err);
+		r = cube_own(c)->unseen ? load_kept(c, err) : cube_cube_enlist(c, err);
 	return r;
 }
 

@@ -13,6 +13,7 @@
 #include "backends/base/num.h"
 #include "backends/registry.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/stock_priv.h"
 
 #define SERVICE_SECTION "backend "
 
@@ -44,6 +45,7 @@ static void service_free(struct cube_service *s)
 {
 	struct service_own *own = cube_container_of(s, struct service_own, s);
 
+	cube_stocks_close(s);
 	cube_templates_close(s);
 	cube_backend_close(s->backend);
 	cube_free(s->there);
@@ -79,6 +81,7 @@ static int service_open(struct cube_domain *d, const char *name, const char *kin
 		return cube_fail(err, -ENOMEM, "backend '%s': out of memory", name);
 	cube_list_init(&own->s.link);
 	cube_list_init(&own->s.templates);
+	cube_list_init(&own->s.stocks);
 	cube_buf_init(&own->s.done, CUBE_DONE_MAX);
 	own->s.domain = d;
 	own->name = cube_strdup(name);
@@ -121,7 +124,8 @@ static int service_add(struct cube_domain *d, const char *name, const char *kind
 	cube_list_push(&d->services, &s->link);
 	if (is_default)
 		d->default_service = s;
-	return cube_templates_load(d, s, err);
+	r = cube_templates_load(d, s, err);
+	return r < 0 ? r : cube_stocks_load(d, s, err);
 }
 
 /* The default stands first. */
@@ -275,13 +279,24 @@ int cube_service_refresh(struct cube_domain *d, struct cube_service *s, struct c
 	return 0;
 }
 
-struct cube_cube *cube_service_cube(struct cube_service *s, const char *uid)
+static struct cube_cube *service_cube_in(const struct cube_list *cubes, const struct cube_service *s,
+					 const char *uid)
 {
-	cube_list_each (i, &s->domain->cubes) {
+	cube_list_each (i, cubes) {
 		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
 
 		if (c->service == s && strcmp(c->uid, uid) == 0)
 			return c;
 	}
 	return NULL;
+}
+
+struct cube_cube *cube_service_cube(struct cube_service *s, const char *uid)
+{
+	struct cube_cube *c = service_cube_in(&s->domain->cubes, s, uid);
+
+	cube_list_each (i, &s->stocks)
+		if (c == NULL)
+			c = service_cube_in(&cube_list_entry(i, struct cube_stock, link)->cubes, s, uid);
+	return c;
 }

@@ -8,6 +8,8 @@
 #include "ctl/session.h"
 #include "ctl/template.h"
 
+struct cube_stock;
+
 int cube_show_readme(struct cube_domain *d,
 		     struct cube_buf *out); /* the manual in the mount, at most 80 lines */
 int cube_show_root_ctl(struct cube_domain *d, struct cube_buf *out);
@@ -25,6 +27,11 @@ int cube_show_job_exit(struct cube_job *j, struct cube_buf *out); /* NULL job: "
 int cube_show_backend_status(struct cube_service *s, struct cube_buf *out);
 int cube_show_backend_sandboxes(struct cube_service *s, struct cube_buf *out);
 int cube_show_backend_ctl(struct cube_service *s, struct cube_buf *out);
+int cube_show_stock_template(struct cube_stock *p, struct cube_buf *out);
+int cube_show_stock_size(struct cube_stock *p, struct cube_buf *out);
+int cube_show_stock_ready(struct cube_stock *p, struct cube_buf *out);
+int cube_show_stock_status(struct cube_stock *p, struct cube_buf *out);
+int cube_show_stock_ctl(struct cube_stock *p, struct cube_buf *out);
 int cube_show_template_info(struct cube_template_entry *t, struct cube_buf *out);
 int cube_show_template_status(struct cube_template_entry *t, struct cube_buf *out);
 int cube_show_template_ctl(struct cube_template_entry *t, struct cube_buf *out);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "ctl/ctl_priv.h"
+
 static void show_missing(const struct cube_backend *b, struct cube_buf *out)
 {
 	for (unsigned n = 0; n < CUBE_CAP_COUNT; n++) {
@@ -47,10 +49,11 @@ int cube_show_backend_sandboxes(struct cube_service *s, struct cube_buf *out)
 {
 	for (size_t i = 0; i < s->n_there; i++) {
 		const struct cube_info *info = &s->there[i];
-		const struct cube_cube *c = info->uid[0] != '\0' ? cube_service_cube(s, info->uid) : NULL;
+		struct cube_cube *c = info->uid[0] != '\0' ? cube_service_cube(s, info->uid) : NULL;
 
 		cube_buf_printf(out, "%s %s %s %s\n", info->id, show_states[info->state],
-				c != NULL ? c->name : "-", info->uid[0] != '\0' ? info->uid : "-");
+				c != NULL && !cube_own(c)->unseen ? c->name : "-",
+				info->uid[0] != '\0' ? info->uid : "-");
 	}
 	return out->error;
 }

@@ -7,6 +7,7 @@
 
 #include "backends/base/clock.h"
 #include "backends/base/json.h"
+#include "ctl/stock.h"
 
 /* What interface.md has for a sandbox and this backend cannot give, with the reason. */
 static const struct {
@@ -96,6 +97,7 @@ static void show_head(struct cube_cube *c, struct cube_buf *out)
 	cube_show_str(out, "uid", c->uid);
 	cube_show_str(out, "backend", c->service->backend->name);
 	cube_show_str(out, "template", cube_cube_template(c));
+	cube_show_str(out, "pool", c->pool_cold ? CUBE_STOCK_COLD : c->pool);
 }
 
 int cube_show_status(struct cube_cube *c, struct cube_buf *out)
@@ -215,6 +217,8 @@ static void info_basics(struct cube_cube *c, json_t *o)
 	info_str(o, "backend", c->service->backend->name);
 	info_str(o, "kind", c->service->backend->ops->kind);
 	info_str(o, "template", cube_cube_template(c));
+	info_str(o, "pool", c->pool);
+	(void)json_object_set_new(o, "pool_cold", json_boolean(c->pool_cold));
 	info_num(o, "generation", c->generation);
 	(void)json_object_set_new(o, "terminal", json_boolean(c->terminal));
 	info_time(o, "created", c->created_wall);

@@ -188,6 +188,16 @@ static json_t *state_limits(const struct cube_limits *l)
 			 "pids", (json_int_t)l->pids, "cpus", (json_int_t)l->cpus_milli);
 }
 
+static json_t *state_pool(struct cube_cube *c)
+{
+	const struct cube_own *own = cube_own(c);
+
+	if (c->pool == NULL)
+		return json_null();
+	return json_pack("{s:o,s:b,s:b,s:I}", "name", state_str(c->pool), "cold", (int)c->pool_cold, "kept",
+			 (int)own->unseen, "revision", (json_int_t)own->stock_revision);
+}
+
 static json_t *state_json(struct cube_cube *c)
 {
 	struct cube_own *own = cube_own(c);
@@ -200,7 +210,7 @@ static json_t *state_json(struct cube_cube *c)
 		      state_str(c->service->backend->name), "id", state_str(c->id), "phase",
 		      cube_phase_name(c->phase), "reason", state_str(c->reason), "terminal", (int)c->terminal,
 		      "doing", state_str(c->doing), "keep", (int)own->keep, "held", (int)own->held);
-	if (o == NULL ||
+	if (o == NULL || json_object_set_new(o, "pool", state_pool(c)) < 0 ||
 	    json_object_update_new(
 		    o,
 		    json_pack("{s:I,s:I,s:I,s:i,s:s,s:b,s:b,s:i,s:I}", "created", (json_int_t)c->created_wall,

@@ -15,6 +15,7 @@
 #include "backends/base/name.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
+#include "ctl/stock.h"
 
 #define TEMPLATE_LOG_MAX  ((size_t)256 << 10)
 #define TEMPLATE_LINE_MAX 1024u
@@ -262,6 +263,12 @@ static const char *template_user(struct cube_domain *d, const struct cube_templa
 {
 	const char *user = template_user_in(&d->cubes, t);
 
+	cube_list_each (i, &t->service->stocks) {
+		struct cube_stock *p = cube_list_entry(i, struct cube_stock, link);
+
+		if (user == NULL && template_user_in(&p->cubes, t) != NULL)
+			user = p->name;
+	}
 	return user != NULL ? user : template_user_in(&cube_domain_own(d)->dying, t);
 }
 
@@ -278,7 +285,7 @@ int cube_template_remove(struct cube_template_entry *t, struct cube_err *err)
 				 "template '%s': an import is under way; `cancel` in its ctl ends it",
 				 t->info.name);
 	if (user != NULL)
-		return cube_fail(err, -EBUSY, "template '%s' is used by sandbox '%s'", t->info.name, user);
+		return cube_fail(err, -EBUSY, "template '%s' is used by '%s'", t->info.name, user);
 	rw = cube_calloc(1, sizeof(*rw));
 	if (rw == NULL)
 		return cube_fail(err, -ENOMEM, "template '%s': out of memory", t->info.name);

@@ -12,6 +12,7 @@
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
+#include "ctl/stock.h"
 #include "ctl/verbs/verbs.h"
 #include "ctl/words.h"
 
@@ -21,6 +22,7 @@ static const struct cube_verb *const root_verbs[] = {
 static const struct cube_verb *const backend_verbs[] = {&cube_verb_refresh, NULL};
 static const struct cube_verb *const template_verbs[] = {&cube_verb_template_import,
 							 &cube_verb_template_cancel, NULL};
+static const struct cube_verb *const pool_verbs[] = {&cube_verb_pool_drain, &cube_verb_pool_refill, NULL};
 static const struct cube_verb *const cube_verbs_of_cube[] = {&cube_verb_life_start,
 							     &cube_verb_life_stop,
 							     &cube_verb_life_restart,
@@ -46,6 +48,7 @@ static const struct cube_verb *const *const verb_tables[CUBE_SCOPE_COUNT] = {
 	[CUBE_SCOPE_ROOT] = root_verbs,         [CUBE_SCOPE_BACKEND] = backend_verbs,
 	[CUBE_SCOPE_TEMPLATE] = template_verbs, [CUBE_SCOPE_CUBE] = cube_verbs_of_cube,
 	[CUBE_SCOPE_SESSION] = session_verbs,   [CUBE_SCOPE_JOB] = job_verbs,
+	[CUBE_SCOPE_POOL] = pool_verbs,
 };
 
 const struct cube_verb *const *cube_verbs(enum cube_scope scope)
@@ -79,6 +82,8 @@ static const struct cube_backend *object_backend(enum cube_scope scope, void *ob
 		return ((struct cube_service *)object)->backend;
 	if (scope == CUBE_SCOPE_TEMPLATE)
 		return ((struct cube_template_entry *)object)->service->backend;
+	if (scope == CUBE_SCOPE_POOL)
+		return ((struct cube_stock *)object)->service->backend;
 	return NULL;
 }
 
@@ -106,6 +111,8 @@ static void object_ref(enum cube_scope scope, void *object)
 		cube_session_ref(object);
 	else if (scope == CUBE_SCOPE_JOB)
 		cube_job_ref(object);
+	else if (scope == CUBE_SCOPE_POOL)
+		cube_stock_ref(object);
 }
 
 static void object_unref(enum cube_scope scope, void *object)
@@ -118,6 +125,8 @@ static void object_unref(enum cube_scope scope, void *object)
 		cube_session_unref(object);
 	else if (scope == CUBE_SCOPE_JOB)
 		cube_job_unref(object);
+	else if (scope == CUBE_SCOPE_POOL)
+		cube_stock_unref(object);
 }
 
 /* ---- Words for implementations ---- */

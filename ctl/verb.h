@@ -16,9 +16,10 @@ enum cube_scope {
 	CUBE_SCOPE_TEMPLATE,
 	CUBE_SCOPE_CUBE,
 	CUBE_SCOPE_SESSION,
-	CUBE_SCOPE_JOB
+	CUBE_SCOPE_JOB,
+	CUBE_SCOPE_POOL
 };
-#define CUBE_SCOPE_COUNT 6
+#define CUBE_SCOPE_COUNT 7
 
 struct cube_verb_call;
 
@@ -42,7 +43,7 @@ struct cube_verb_call {
 	/* the caller's */
 	struct cube_domain *domain;
 	enum cube_scope scope;
-	void *object; /* by scope: NULL, service, template entry, cube, session, job; referenced by the caller until done */
+	void *object; /* by scope: NULL, service, template entry, cube, session, job, pool; referenced by the caller until done */
 	struct cube_caller by;
 	struct cube_hold *hold; /* of the channel that it was written to; NULL: to none, or left to itself */
 	void (*done)(struct cube_verb_call *call,

@@ -6,6 +6,7 @@
 
 #include "backends/base/alloc.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/stock.h"
 #include "ctl/verbs/verbs.h"
 
 static void create_end(struct cube_verb_call *call, int code)
@@ -76,7 +77,8 @@ static int create_start(struct cube_verb_call *call, struct cube_create_key *key
 	if (r < 0)
 		return r;
 	cube_cube_ref(c);
-	(void)snprintf(call->answer, sizeof(call->answer), "name=%s", c->name);
+	(void)snprintf(call->answer, sizeof(call->answer), "name=%s%s", c->name,
+		       c->pool_cold ? " pool=" CUBE_STOCK_COLD : "");
 	r = create_look(call, c);
 	if (r != 1) {
 		cube_cube_unref(c);

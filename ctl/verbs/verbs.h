@@ -13,6 +13,8 @@ extern const struct cube_verb cube_verb_mkdir, cube_verb_rmdir, cube_verb_mv;
 extern const struct cube_verb cube_verb_refresh;
 /* template */
 extern const struct cube_verb cube_verb_template_import, cube_verb_template_cancel;
+/* pool */
+extern const struct cube_verb cube_verb_pool_drain, cube_verb_pool_refill;
 /* sandbox */
 extern const struct cube_verb cube_verb_life_start, cube_verb_life_stop, cube_verb_life_restart,
 	cube_verb_life_pause, cube_verb_life_resume;

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #include "backends/base/alloc.h"
+#include "ctl/stock.h"
 #include "fs/tree/tree_priv.h"
+
+#define IMAGE_SHORT 4096 /* bytes that programs write at once */
 
 /* ---- what they are about ---- */
 
@@ -70,12 +73,20 @@ static int image_store_job(struct cube_job *j, int kind, const struct cube_buf *
 	return code < 0 ? code : cube_job_keep(j, err);
 }
 
+static int image_store_stock(struct cube_stock *p, int kind, const char *text, struct cube_err *err)
+{
+	return kind == CUBE_IMAGE_STOCK_SIZE ? cube_stock_set_size(p, text, err)
+					     : cube_stock_set_template(p, text, err);
+}
+
 static int image_store(struct cube_obj *o, int kind, const struct cube_buf *text, struct cube_err *err)
 {
 	if (o->type == &cube_type_cube)
 		return cube_cube_set_env(o->p, text->data, text->len, err);
 	if (o->type == &cube_type_job)
 		return image_store_job(o->p, kind, text, err);
+	if (o->type == &cube_type_stock)
+		return image_store_stock(o->p, kind, cube_buf_str(text), err);
 	if (kind == CUBE_IMAGE_CWD)
 		return cube_session_set_cwd(o->p, cube_buf_str(text), err);
 	if (kind == CUBE_IMAGE_USER)
@@ -100,8 +111,24 @@ static int image_word(const struct cube_handle *h, struct cube_buf *ret, struct 
 	return cube_buf_add(ret, h->in.data, len) < 0 ? cube_fail(err, -ENOMEM, "out of memory") : 0;
 }
 
+/* A short write is taken for all of a line, so that it is refused itself and not the close, of which shells say
+ * nothing. The end of a long line may still be under way. */
+static int image_stock(const struct cube_handle *h, bool final, struct cube_buf *ret, struct cube_err *err)
+{
+	uint32_t min, max;
+	int code = image_word(h, ret, err);
+
+	if (code < 0 || (!final && h->in.len >= IMAGE_SHORT && h->in.data[h->in.len - 1] != '\n'))
+		return code;
+	if (h->arg == CUBE_IMAGE_STOCK_SIZE)
+		return cube_stock_check_size(cube_buf_str(ret), &min, &max, err);
+	return cube_stock_check_template(h->node->obj->p, cube_buf_str(ret), err);
+}
+
 static int image_parse(const struct cube_handle *h, bool final, struct cube_buf *ret, struct cube_err *err)
 {
+	if (h->node->obj->type == &cube_type_stock)
+		return image_stock(h, final, ret, err);
 	if (h->arg != CUBE_IMAGE_ENV)
 		return image_word(h, ret, err);
 	return cube_env_parse(h->in.len > 0 ? h->in.data : "", h->in.len, final, ret, err);
@@ -176,11 +203,17 @@ static int image_apply(struct cube_handle *h, struct cube_err *err)
 	return code;
 }
 
+static bool image_empty(const struct cube_handle *h)
+{
+	return h->truncated && !h->applied &&
+	       (h->arg == CUBE_IMAGE_ENV || h->arg == CUBE_IMAGE_STOCK_TEMPLATE);
+}
+
 /* `: > env` is a new whole too: an empty one. A shell closes a copy before it writes, so the first close with
  * nothing written may yet be followed by the text. */
 static bool image_emptied(struct cube_handle *h)
 {
-	return h->truncated && !h->applied && h->arg == CUBE_IMAGE_ENV && ++h->closes > 1;
+	return image_empty(h) && ++h->closes > 1;
 }
 
 static int image_flush(struct cube_req *r, struct cube_handle *h)
@@ -198,7 +231,7 @@ static int image_flush(struct cube_req *r, struct cube_handle *h)
 static void image_release(struct cube_handle *h)
 {
 	struct cube_err err;
-	bool empty = h->truncated && !h->applied && h->arg == CUBE_IMAGE_ENV;
+	bool empty = image_empty(h);
 
 	if (h->failed || h->tree->closing || (!h->touched && !empty))
 		return;

@@ -77,7 +77,14 @@ static const struct cube_level templates_level = {
 	.drop = template_drop,
 };
 
-enum service_slot { SERVICE_SELF, SERVICE_STATUS, SERVICE_SANDBOXES, SERVICE_CTL, SERVICE_TEMPLATES };
+enum service_slot {
+	SERVICE_SELF,
+	SERVICE_STATUS,
+	SERVICE_SANDBOXES,
+	SERVICE_CTL,
+	SERVICE_TEMPLATES,
+	SERVICE_POOLS
+};
 
 #define SERVICE_TEMPLATES_ENTRY                                                                              \
 	{                                                                                                    \
@@ -85,7 +92,13 @@ enum service_slot { SERVICE_SELF, SERVICE_STATUS, SERVICE_SANDBOXES, SERVICE_CTL
 		.level = &templates_level, .needs = CUBE_CAP_TEMPLATES                                       \
 	}
 
+#define SERVICE_POOLS_ENTRY                                                                                  \
+	{                                                                                                    \
+		.name = "pools", .slot = SERVICE_POOLS, .mode = CUBE_DIR_MODE, .level = &cube_level_stocks   \
+	}
+
 const struct cube_entry cube_entry_templates = SERVICE_TEMPLATES_ENTRY;
+const struct cube_entry cube_entry_stocks = SERVICE_POOLS_ENTRY;
 
 static const struct cube_entry service_entries[] = {
 	{.name = "status",
@@ -105,6 +118,7 @@ static const struct cube_entry service_entries[] = {
 	 .render = backend_ctl_text,
 	 .fresh = true},
 	SERVICE_TEMPLATES_ENTRY,
+	SERVICE_POOLS_ENTRY,
 };
 
 static const struct cube_level service_level = {CUBE_LEVEL(service_entries), .removal = CUBE_REMOVAL_GUARDED};

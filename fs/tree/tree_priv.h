@@ -97,7 +97,13 @@ struct cube_class {
 };
 
 /* entry.arg of cube_class_image */
-enum cube_image { CUBE_IMAGE_ENV, CUBE_IMAGE_CWD, CUBE_IMAGE_USER };
+enum cube_image {
+	CUBE_IMAGE_ENV,
+	CUBE_IMAGE_CWD,
+	CUBE_IMAGE_USER,
+	CUBE_IMAGE_STOCK_TEMPLATE,
+	CUBE_IMAGE_STOCK_SIZE,
+};
 
 extern const struct cube_class cube_class_text, cube_class_ctl, cube_class_exec, cube_class_exit,
 	cube_class_output, cube_class_ring, cube_class_image, cube_class_command, cube_class_stdin,

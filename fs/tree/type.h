@@ -25,9 +25,9 @@
 #define CUBE_LEVEL(list) .entries = (list), .count = CUBE_COUNT(list)
 
 /* Directories of one object that another one's type refers to (cube_type.within). */
-extern const struct cube_entry cube_entry_root, cube_entry_backends, cube_entry_templates,
+extern const struct cube_entry cube_entry_root, cube_entry_backends, cube_entry_templates, cube_entry_stocks,
 	cube_entry_sessions, cube_entry_jobs;
 
-extern const struct cube_level cube_level_backends;
+extern const struct cube_level cube_level_backends, cube_level_stocks;
 
 #endif

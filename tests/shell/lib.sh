@@ -246,6 +246,9 @@ finish_sandboxes() { # MNT
 		(wait_for 60 up_or_ended "$!" "$mnt")
 	fi
 	if is_mounted "$mnt"; then
+		for name in "$mnt"/backends/*/pools/*/; do # what they keep is in no list
+			[ ! -d "$name" ] || timeout 30 rmdir "$name" || finish_problem "rmdir $name failed"
+		done
 		# The marks of all that there ever were, for the runner's look at control groups.
 		timeout 30 grep -Eo 'uid [0-9a-f]{16}' "$mnt/events" | cut -d ' ' -f 2 >>"$WORK/uids"
 		while read -r name _; do

@@ -32,11 +32,12 @@ keys() { # FILE
 start_cubefs
 D=$MNT/dev
 put "$MNT/ctl" 'create dev label.owner=me'
-mkdir "$D/jobs/one" "$D/sessions/two" "$MNT/backends/local/templates/new"
+mkdir "$D/jobs/one" "$D/sessions/two" "$MNT/backends/local/templates/new" "$MNT/backends/local/pools/new"
 
 documented 'Verbs of the root' < <(verbs "$MNT/ctl")
 documented 'Verbs of a backend' < <(verbs "$MNT/backends/local/ctl")
 documented 'Verbs of a template' < <(verbs "$MNT/backends/local/templates/new/ctl")
+documented 'Verbs of a pool' < <(verbs "$MNT/backends/local/pools/new/ctl")
 documented 'Verbs of a sandbox' < <(verbs "$D/ctl")
 documented 'Verbs of a session' < <(verbs "$D/sessions/two/ctl")
 documented 'Verbs of a job' < <(verbs "$D/jobs/one/ctl")
