@@ -195,6 +195,7 @@ struct cube_status {
 	uint64_t latency_us;
 	uint32_t caps;
 	char missing[CUBE_CAP_COUNT][160]; /* why a capability of the kind is missing here */
+	char store[200]; /* how files and checkpoints are kept, one line; empty: not known */
 };
 
 /* A directory of this machine that is to be seen inside. */
@@ -212,6 +213,7 @@ struct cube_backend_env {      /* what the daemon gives each instance; valid as 
 	const char *state_dir; /* absolute, exists, 0700: the instance's own, below STATE */
 	struct cube_loop *loop;
 	const struct cube_conf_section *conf;
+	bool look_only; /* for status and doctor alone: nothing that is large or slow is made */
 };
 
 struct cube_backend;

@@ -7,10 +7,10 @@
 DEBIAN_BUILD=(gcc libc6-dev musl-tools cmake ninja-build pkgconf libfuse3-dev libjansson-dev libuv1-dev
 	libinih-dev libarchive-dev libcap-dev libssl-dev)
 # shellcheck disable=SC2034
-DEBIAN_RUN=(fuse3 crun uidmap passt iproute2)
+DEBIAN_RUN=(fuse3 crun uidmap passt iproute2 btrfs-progs)
 # shellcheck disable=SC2034
 DEBIAN_TEST=(libcmocka-dev clang libclang-rt-14-dev clang-tidy clang-format-14 cppcheck shellcheck mandoc
-	binutils make git procps psmisc python3 tar rsync sqlite3 vim-tiny tmux busybox-static)
+	binutils make git procps psmisc python3 tar rsync sqlite3 vim-tiny tmux busybox-static xfsprogs)
 
 # The packages of the arguments that are not installed, one a line.
 debian_missing() {

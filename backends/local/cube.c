@@ -203,7 +203,7 @@ static int cube_mount_root(struct cube_local *b, struct local_cube *c, const str
 
 	if (rc < 0)
 		return rc;
-	rc = b->store->open(c->dir, CUBE_PART_ROOT, &layer, err);
+	rc = cube_local_set_open(&b->store, c->id, CUBE_PART_ROOT, &layer, err);
 	if (rc == 0 && seed)
 		rc = cube_local_seed(layer.upper, base.lower[0], seed, err);
 	if (rc == 0) {
@@ -224,12 +224,11 @@ static int cube_mount_root(struct cube_local *b, struct local_cube *c, const str
 }
 
 /* An overlay, though there is nothing below: a plain bind would show its path on this machine inside. */
-int cube_local_mount_plain(struct cube_local *b, int dir, const char *source, int *ret_fd,
-			   struct cube_err *err)
+int cube_local_mount_plain(struct cube_local *b, const char *id, int *ret_fd, struct cube_err *err)
 {
 	struct cube_local_layer layer = CUBE_LOCAL_LAYER_NONE;
 	cube_auto_fd empty = -1;
-	int rc = b->store->open(dir, CUBE_PART_WORKSPACE, &layer, err);
+	int rc = cube_local_set_open(&b->store, id, CUBE_PART_WORKSPACE, &layer, err);
 
 	if (rc == 0) {
 		rc = cube_file_mkdir(b->templates, ".empty", 0755, &empty);
@@ -238,7 +237,7 @@ int cube_local_mount_plain(struct cube_local *b, int dir, const char *source, in
 	}
 	if (rc == 0) {
 		const struct cube_local_overlay o = {
-			.source = source,
+			.source = id,
 			.lower = {empty},
 			.n_lower = 1,
 			.upper = layer.upper,
@@ -294,7 +293,7 @@ static int cube_mount_workspace(struct cube_local *b, struct local_cube *c, stru
 		return 0;
 	}
 	return cube_local_cube_runs(c) ? cube_take(c, "/workspace", &c->workspace, err)
-				       : cube_local_mount_plain(b, c->dir, c->id, &c->workspace, err);
+				       : cube_local_mount_plain(b, c->id, &c->workspace, err);
 }
 
 int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,

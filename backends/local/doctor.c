@@ -113,6 +113,17 @@ static void doctor_ids(const struct doctor *d)
 		   "free)");
 }
 
+static void doctor_store(const struct doctor *d)
+{
+	char what[320];
+
+	(void)snprintf(what, sizeof(what),
+		       "sandboxes and checkpoints can be kept (a new state directory has %s)",
+		       d->b->store.what);
+	doctor_say(d, !*d->b->store_why, *d->b->store_why ? "sandboxes and checkpoints can be kept" : what,
+		   d->b->store_why);
+}
+
 static void doctor_disk(const struct doctor *d)
 {
 	struct statvfs fs;
@@ -136,8 +147,9 @@ void cube_local_doctor(struct cube_backend *b,
 		void (*check)(const struct doctor *d);
 		bool always; /* also where nothing can run */
 	} checks[] = {
-		{doctor_runs, true}, {doctor_agent, true},   {doctor_overlay, false}, {doctor_host, true},
-		{doctor_net, true},  {doctor_groups, false}, {doctor_ids, true},      {doctor_disk, true},
+		{doctor_runs, true}, {doctor_agent, true}, {doctor_overlay, false},
+		{doctor_host, true}, {doctor_net, true},   {doctor_groups, false},
+		{doctor_ids, true},  {doctor_store, true}, {doctor_disk, true},
 	};
 
 	for (size_t i = 0; i < CUBE_COUNT(checks); i++)

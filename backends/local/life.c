@@ -4,6 +4,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
+#include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/local/standstill.h"
@@ -25,7 +26,7 @@ static int create_check(const struct cube_local *b, const struct cube_spec *spec
 		return cube_fail(err, -EOPNOTSUPP, "the local backend has no privileged sandboxes");
 	if (spec->limits.disk)
 		return cube_fail(err, -EOPNOTSUPP, "a limit on disk cannot be kept by the store '%s'",
-				 b->store->name);
+				 b->store.ops->name);
 	if (!(b->base.caps & CUBE_CAP_EXEC))
 		return cube_fail(err, -EOPNOTSUPP, "%s", b->base.missing[0]);
 	if (spec->net == CUBE_NET_OPEN && !(b->base.caps & CUBE_CAP_NET_OPEN))
@@ -61,10 +62,8 @@ static int create_files(struct cube_local *b, struct local_cube *c, struct cube_
 						      : "# no network (net=none)\n",
 		.ids = &b->host->ids,
 	};
-	int rc = b->store->make(c->dir, CUBE_PART_ROOT, &b->host->ids, err);
+	int rc = cube_local_set_make(&b->store, c->id, &b->host->ids, err);
 
-	if (rc == 0)
-		rc = b->store->make(c->dir, CUBE_PART_WORKSPACE, &b->host->ids, err);
 	return rc == 0 ? cube_local_cube_mount(b, c, &seed, err) : rc;
 }
 
@@ -97,10 +96,16 @@ static int cube_run(struct cube_local *b, struct local_cube *c, struct cube_canc
 static int cube_remove(struct cube_local *b, struct local_cube *c, struct cube_err *err)
 {
 	char id[CUBE_ID_MAX + 1];
+	int rc;
 
 	(void)snprintf(id, sizeof(id), "%s", c->id);
 	cube_local_cube_drop(b, c);
-	return b->store->remove(b->cubes, id, err);
+	rc = cube_local_set_remove(&b->store, id, err);
+	if (rc < 0)
+		return rc;
+	rc = cube_file_remove_tree(b->cubes, id);
+	return rc < 0 ? cube_fail(err, rc, "cannot remove what is noted of %s: %s", id, cube_errno_text(rc))
+		      : 0;
 }
 
 /* An earlier attempt whose answer was lost: a whole sandbox is the answer, half of one is removed. */

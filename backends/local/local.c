@@ -74,7 +74,8 @@ static const struct {
 
 static int local_configure(struct cube_local *b, const struct cube_conf_section *conf, struct cube_err *err)
 {
-	static const char *const known[] = {"kind", "default", "uid_base", "memory", "pids", "cpus", NULL};
+	static const char *const known[] = {"kind", "default", "uid_base",    "memory", "pids",
+					    "cpus", "store",   "store_limit", NULL};
 	int rc = conf != NULL ? cube_conf_check(conf, known, err) : 0;
 
 	if (rc < 0)
@@ -120,6 +121,32 @@ static int local_make_mask(struct cube_local *b, struct cube_err *err)
 	return b->mask ? 0 : cube_fail(err, -ENOMEM, "out of memory");
 }
 
+static bool local_knows(void *ctx, const char *id)
+{
+	const struct cube_local *b = ctx;
+
+	return faccessat(b->cubes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       faccessat(b->volumes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Without a store no sandbox can be made, and status says why; a wrong configuration is another matter. */
+static int local_open_store(struct cube_local *b, const struct cube_backend_env *env, struct cube_err *err)
+{
+	struct cube_err why = {0};
+	enum cube_local_store_how how = !b->host->trusted ? CUBE_STORE_PLAIN
+					: env->look_only  ? CUBE_STORE_LOOK
+							  : CUBE_STORE_ANY;
+	int rc = cube_local_store_open(&b->store, b->state, env->state_dir, env->conf, how, &why);
+
+	if (rc == -EINVAL)
+		return cube_fail(err, rc, "backend %s: %s", env->name, why.text);
+	if (rc == 0)
+		cube_local_set_sweep(&b->store, local_knows, b);
+	else
+		(void)snprintf(b->store_why, sizeof(b->store_why), "%.199s", why.text);
+	return 0;
+}
+
 static void local_close(struct cube_backend *base);
 
 static int local_set_up(struct cube_local *b, const struct cube_backend_env *env, struct cube_err *err)
@@ -135,10 +162,12 @@ static int local_set_up(struct cube_local *b, const struct cube_backend_env *env
 	b->host = cube_local_host();
 	cube_local_keep_sweep((const int[]){b->host->agent, b->host->slash}, 2);
 	b->map = cube_map_new();
-	b->disk = cube_local_disk_new(b->cubes);
+	rc = local_open_store(b, env, err);
+	if (rc < 0)
+		return rc;
+	b->disk = cube_local_disk_new(b->store.sets);
 	b->volume_map = cube_map_new();
-	b->volume_disk = cube_local_disk_new(b->volumes);
-	if (!b->map || !b->disk || !b->volume_map || !b->volume_disk)
+	if (!b->map || !b->disk || !b->volume_map)
 		return cube_fail(err, -ENOMEM, "out of memory");
 	cube_local_cgroups_open(&b->cgroups);
 	rc = local_make_mask(b, err);
@@ -158,7 +187,7 @@ static int local_open(const struct cube_backend_env *env, struct cube_backend **
 		.ops = &cube_backend_local, .name = env->name, .par = CUBE_PAR_PER_CUBE};
 	b->base.template = cube_local_template_default(b);
 	b->loop = env->loop;
-	b->store = &cube_local_store_dir;
+	b->store = (struct cube_local_store)CUBE_LOCAL_STORE_NONE;
 	b->state = b->cubes = b->templates = b->volumes = b->cgroups.v2 = b->net.tun = b->crun_copy = -1;
 	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
 		b->cgroups.v1[i] = -1;
@@ -190,7 +219,7 @@ static void local_close(struct cube_backend *base)
 	cube_map_free(b->map);
 	cube_local_volumes_close(b);
 	cube_local_disk_free(b->disk);
-	cube_local_disk_free(b->volume_disk);
+	cube_local_store_close(&b->store);
 	cube_local_mask_free(b->mask);
 	cube_local_cgroups_close(&b->cgroups);
 	cube_local_net_close(&b->net);
@@ -219,6 +248,7 @@ static int local_status(struct cube_backend *base, struct cube_cancel *cancel, s
 	*ret = (struct cube_status){.reachable = true, .caps = base->caps};
 	(void)snprintf(ret->version, sizeof(ret->version), "%s", b->version);
 	memcpy(ret->missing, base->missing, sizeof(ret->missing));
+	(void)snprintf(ret->store, sizeof(ret->store), "%s", b->store.what);
 	return 0;
 }
 

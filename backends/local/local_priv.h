@@ -13,7 +13,7 @@
  *   mask*.c, hidden.c, tree.c   the template `host`
  *   host.c, ids.c, agentfile.c  what is made once, before there are threads
  *   overlay.c, mnt.c, cgroup*.c, bundle.c, seccomp.c, net.c   the kernel's side of it
- *   store*.c, record.c, disk.c  what is on disk, and how much
+ *   store*.c, set.c, image*.c   the layers on disk; record.c, disk.c: what is noted, how much there is
  *   probe.c      what this machine can do; doctor.c tells it
  *
  * Locks: `lock` guards the table of sandboxes, nothing else; it is held for look-ups only. A sandbox belongs
@@ -43,7 +43,8 @@ struct cube_local {
 	struct cube_backend base;
 	struct cube_loop *loop;
 	const struct cube_local_host *host;
-	const struct cube_local_store_ops *store;
+	struct cube_local_store store; /* of the layers */
+	char store_why[200];           /* why there is none; "" */
 	struct cube_local_cgroups cgroups;
 	struct cube_local_mask *mask; /* NULL: the template `host` is not to be had */
 	char host_why[200];           /* and why */
@@ -54,7 +55,7 @@ struct cube_local {
 	const char *stage; /* where a launch attaches its mounts, in its own namespace */
 	char version[64];
 	struct cube_local_net net;
-	struct cube_local_disk *disk, *volume_disk;
+	struct cube_local_disk *disk;
 	int state, cubes, templates, volumes; /* directories */
 
 	pthread_mutex_t lock;
@@ -94,9 +95,8 @@ bool cube_local_cube_runs(const struct local_cube *c);
  * NULL. */
 int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,
 			  struct cube_err *err);
-/* An overlay of the layer in @dir over nothing, kept; @source is what mountinfo shows. */
-int cube_local_mount_plain(struct cube_local *b, int dir, const char *source, int *ret_fd,
-			   struct cube_err *err);
+/* An overlay of the workspace layer of the set @id over nothing, kept; mountinfo shows the id. */
+int cube_local_mount_plain(struct cube_local *b, const char *id, int *ret_fd, struct cube_err *err);
 /* Closes the mounts. */
 void cube_local_cube_unmount(struct local_cube *c);
 /* Writes the record. */

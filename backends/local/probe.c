@@ -91,11 +91,11 @@ static int probe_overlay(struct cube_local *b, struct cube_err *err)
 	int rc;
 
 	want |= b->host->trusted ? CUBE_OVERLAY_REDIRECT : CUBE_OVERLAY_USERXATTR;
-	rc = cube_file_mkdir(b->state, PROBE_DIR, 0700, &dir);
+	rc = cube_file_mkdir(b->store.sets, PROBE_DIR, 0700, &dir);
 	if (rc < 0)
-		return cube_fail(err, rc, "cannot write to the state directory: %s", cube_errno_text(rc));
+		return cube_fail(err, rc, "cannot write to the store: %s", cube_errno_text(rc));
 	rc = cube_local_overlay_probe(dir, want, err);
-	(void)cube_file_remove_tree(b->state, PROBE_DIR);
+	(void)cube_file_remove_tree(b->store.sets, PROBE_DIR);
 	if (rc < 0)
 		return cube_fail_in(err, "the file system of the state directory cannot hold sandboxes");
 	b->overlay_flags = (unsigned)rc;
@@ -108,7 +108,8 @@ static void probe_host(struct cube_local *b)
 	struct cube_err err = {0};
 	cube_auto_fd dir = -1;
 
-	if (b->host->slash < 0 || cube_file_mkdir(b->state, PROBE_DIR, 0700, &dir) < 0)
+	if (b->host->slash < 0 || b->store.sets < 0 ||
+	    cube_file_mkdir(b->store.sets, PROBE_DIR, 0700, &dir) < 0)
 		return;
 	if (cube_local_overlay_probe_over(dir, b->host->slash, CUBE_OVERLAY_XINO | CUBE_OVERLAY_REDIRECT,
 					  &err) < 0) {
@@ -117,7 +118,7 @@ static void probe_host(struct cube_local *b)
 		cube_local_mask_free(b->mask);
 		b->mask = NULL;
 	}
-	(void)cube_file_remove_tree(b->state, PROBE_DIR);
+	(void)cube_file_remove_tree(b->store.sets, PROBE_DIR);
 }
 
 /* What nothing works without. */
@@ -129,6 +130,8 @@ static int probe_all(struct cube_local *b, struct cube_err *err)
 		rc = cube_fail(err, -EOPNOTSUPP, "%s", b->host->why);
 	if (rc == 0 && b->host->agent < 0)
 		rc = cube_fail(err, -ENOENT, "%s", b->host->agent_why);
+	if (rc == 0 && *b->store_why)
+		rc = cube_fail(err, -EOPNOTSUPP, "%s", b->store_why);
 	if (rc == 0)
 		rc = probe_stage(b, err);
 	if (rc == 0)

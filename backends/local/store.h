@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the upper layers of sandboxes live. A store is a table; which one is used depends on the file
- * system that holds the state. A sandbox has two parts, kept apart, since each can be reset, copied and
- * checkpointed without the other. */
+/* Where the upper layers of sandboxes and checkpoints live.
+ *
+ * A *set* is a directory with the layers of both parts of a sandbox, its root and its /workspace, named by an
+ * id: of a sandbox, or of a checkpoint. All sets of an instance are in one directory of one file system, and a
+ * store is the way to make, copy and remove them there:
+ *
+ *   snapshots  btrfs: a set is a subvolume, and a copy shares everything with its origin. Where the state is on
+ *              btrfs, or (root) in an image of it that lies in the state directory (image.h)
+ *   reflinks   other file systems that share blocks (xfs): copied file by file, data shared
+ *   copies     everything else
+ *
+ * Which one it is is decided when the state directory is first used, and written down there, since a set can be
+ * read only where it was made.
+ *
+ * The parts are kept apart, since a reset takes one and keeps the other; they are one set, since a copy of both
+ * must be of one moment. */
 #ifndef CUBEFS_BACKENDS_LOCAL_STORE_H
 #define CUBEFS_BACKENDS_LOCAL_STORE_H
 
+#include <stdbool.h>
+
+#include "backends/base/cancel.h"
+#include "backends/base/conf.h"
 #include "backends/base/err.h"
 #include "backends/local/ids.h"
 
@@ -19,22 +36,72 @@ struct cube_local_layer {
 	{                                                                                                    \
 		-1, -1                                                                                       \
 	}
+void cube_local_layer_close(struct cube_local_layer *l);
 
+/* The file system's side of it. @name and @to are entries of the directory @sets. What stops half-way leaves
+ * something under the name that remove takes away. */
 struct cube_local_store_ops {
 	const char *name;
-	/* Makes an empty layer of @part in the sandbox's directory, owned by the ids' 0, mode 0755. */
-	int (*make)(int cube, enum cube_local_part part, const struct cube_local_ids *ids,
+	bool flat; /* a copy costs nothing that grows with what is in the set */
+	int (*make)(int sets, const char *name, struct cube_err *err); /* an empty directory, mode 0700 */
+	/* @to, which is not there, becomes what @from is; nobody writes to @from meanwhile, or both are of one
+	 * moment all the same (flat). Copies owners, modes, times, xattrs, hard links, holes, whiteouts. */
+	int (*copy)(int sets, const char *from, const char *to, struct cube_cancel *cancel,
 		    struct cube_err *err);
-	/* Opens it. -ENOENT: there is none. */
-	int (*open)(int cube, enum cube_local_part part, struct cube_local_layer *ret, struct cube_err *err);
-	/* Removes the directory @id of @cubes with all that is in it; nothing of it is mounted or in use any
-	 * more. Not there is success; interrupted, it can be repeated. */
-	int (*remove)(int cubes, const char *id, struct cube_err *err);
+	int (*remove)(int sets, const char *name, struct cube_err *err); /* not there is success */
 };
+extern const struct cube_local_store_ops cube_local_store_snapshots, cube_local_store_reflinks,
+	cube_local_store_copies;
 
-/* Plain directories. */
-extern const struct cube_local_store_ops cube_local_store_dir;
+struct cube_local_image;
 
-void cube_local_layer_close(struct cube_local_layer *l);
+struct cube_local_store {
+	const struct cube_local_store_ops *ops; /* NULL: not open */
+	int sets;
+	struct cube_local_image *image; /* in which the sets are; NULL: in the state directory */
+	char what[200];                 /* one line for people */
+};
+#define CUBE_LOCAL_STORE_NONE                                                                                \
+	{                                                                                                    \
+		.ops = NULL, .sets = -1                                                                      \
+	}
+
+/* Opens the store of the instance's directory @state (absolute: @path), which is made and chosen at the first
+ * use: by the key `store` of @conf (may be NULL), else the best that works. May run mkfs.btrfs. Close with
+ * cube_local_store_close, also after a failure. */
+enum cube_local_store_how {
+	CUBE_STORE_PLAIN, /* without an image: mounting it needs root */
+	CUBE_STORE_ANY,
+	CUBE_STORE_LOOK, /* only find out which it would be: `what` says so, sets are plain directories */
+};
+int cube_local_store_open(struct cube_local_store *s, int state, const char *path,
+			  const struct cube_conf_section *conf, enum cube_local_store_how how,
+			  struct cube_err *err);
+void cube_local_store_close(struct cube_local_store *s);
+
+/* ---- Sets. Not two calls for one id at once. ---- */
+
+/* A fresh set of empty layers owned by the ids' 0, mode 0755. */
+int cube_local_set_make(const struct cube_local_store *s, const char *id, const struct cube_local_ids *ids,
+			struct cube_err *err);
+/* The set @to, which is not there yet, as a copy of @from, fit to be mounted: whole, or nothing. -EINTR. */
+int cube_local_set_copy(const struct cube_local_store *s, const char *from, const char *to,
+			struct cube_cancel *cancel, struct cube_err *err);
+/* The same in the place of the set @to, which is not mounted any more; it changes in one step. */
+int cube_local_set_replace(const struct cube_local_store *s, const char *from, const char *to,
+			   struct cube_cancel *cancel, struct cube_err *err);
+/* Puts an empty layer in the place of one part, which is not mounted any more, in one step. */
+int cube_local_set_empty(const struct cube_local_store *s, const char *id, enum cube_local_part part,
+			 const struct cube_local_ids *ids, struct cube_err *err);
+/* Away with it in one step; not there is success. Interrupted, it can be repeated. */
+int cube_local_set_remove(const struct cube_local_store *s, const char *id, struct cube_err *err);
+bool cube_local_set_there(const struct cube_local_store *s, const char *id);
+/* -ENOENT: there is no such set. */
+int cube_local_set_open(const struct cube_local_store *s, const char *id, enum cube_local_part part,
+			struct cube_local_layer *ret, struct cube_err *err);
+/* Removes what was left half-way by a process that was killed, and the sets that nobody knows. At the start,
+ * while nothing else is done with the store. */
+void cube_local_set_sweep(const struct cube_local_store *s, bool (*known)(void *ctx, const char *id),
+			  void *ctx);
 
 #endif

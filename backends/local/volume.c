@@ -73,7 +73,7 @@ static int volume_mount(struct cube_local *b, const char *uid, int *ret_fd, stru
 		return cube_fail(err, -ENOENT, "no volume %s", uid);
 	rc = volume_take(b, uid, dir, ret_fd);
 	if (rc == -ENOENT)
-		return cube_local_mount_plain(b, dir, uid, ret_fd, err);
+		return cube_local_mount_plain(b, uid, ret_fd, err);
 	return rc < 0 ? cube_fail(err, rc, "cannot take volume %s from the sandbox that has it: %s", uid,
 				  cube_errno_text(rc))
 		      : 0;
@@ -159,7 +159,8 @@ int cube_local_volume_make(struct cube_backend *base, const char *uid, const cha
 	if (rc < 0)
 		return cube_fail(err, rc, "cannot make the directory of volume %s: %s", uid,
 				 cube_errno_text(rc));
-	return b->store->make(dir, CUBE_PART_WORKSPACE, &b->host->ids, err);
+	return cube_local_set_there(&b->store, uid) ? 0
+						    : cube_local_set_make(&b->store, uid, &b->host->ids, err);
 }
 
 int cube_local_volume_remove(struct cube_backend *base, const char *uid, struct cube_err *err)
@@ -167,17 +168,24 @@ int cube_local_volume_remove(struct cube_backend *base, const char *uid, struct 
 	struct cube_local *b = cube_local_of(base);
 	struct volume_user u = {.uid = uid, .any = true};
 	char gone[CUBE_ID_MAX + 8];
+	int rc;
 
 	if (cube_local_dirs_each(b->cubes, ".", volume_look, &u) != 0)
 		return cube_fail(err, -EBUSY, "volume %s is in use by a sandbox", uid);
 	pthread_mutex_lock(&b->volume_lock);
 	volume_drop_locked(b, uid);
 	pthread_mutex_unlock(&b->volume_lock);
-	cube_local_disk_forget(b->volume_disk, uid);
+	cube_local_disk_forget(b->disk, uid);
 	(void)snprintf(gone, sizeof(gone), ".%s", uid); /* no list has it */
 	if (renameat(b->volumes, uid, b->volumes, gone) < 0 && errno != ENOENT)
 		return cube_fail_errno(err, "cannot remove volume %s", uid);
-	return b->store->remove(b->volumes, gone, err);
+	rc = cube_local_set_remove(&b->store, uid, err);
+	if (rc < 0)
+		return rc;
+	rc = cube_file_remove_tree(b->volumes, gone);
+	return rc < 0 ? cube_fail(err, rc, "cannot remove what is noted of volume %s: %s", uid,
+				  cube_errno_text(rc))
+		      : 0;
 }
 
 struct volume_list {
@@ -189,7 +197,7 @@ struct volume_list {
 static int volume_tell(void *ctx, int dir, const char *uid)
 {
 	const struct volume_list *l = ctx;
-	struct cube_volume v = {.size = cube_local_disk_get(l->b->volume_disk, uid)};
+	struct cube_volume v = {.size = cube_local_disk_get(l->b->disk, uid)};
 
 	(void)dir;
 	(void)snprintf(v.uid, sizeof(v.uid), "%.*s", CUBE_ID_MAX, uid);

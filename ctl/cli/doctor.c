@@ -121,7 +121,8 @@ static void doctor_backend(struct doctor *d, const char *name, const struct cube
 {
 	struct cube_loop *loop = cube_loop_new();
 	cube_auto_str dir = cube_asprintf("%s/doctor/%s", state, name);
-	struct cube_backend_env env = {.name = name, .state_dir = dir, .loop = loop, .conf = conf};
+	struct cube_backend_env env = {
+		.name = name, .state_dir = dir, .loop = loop, .conf = conf, .look_only = true};
 	struct cube_backend *b = NULL;
 	struct cube_err err = {0};
 	int r = 0;
