@@ -263,8 +263,10 @@ void cube_create_go(struct cube_cube *c)
 /* The directory with the intention, then the name (if it gets one): who sees the name can rely on both. */
 static int create_accept(struct cube_cube *c, struct cube_err *err)
 {
-	int r = cube_cube_open_dir(c, err);
+	int r = cube_ports_start(c, err);
 
+	if (r == 0)
+		r = cube_cube_open_dir(c, err);
 	cube_own(c)->sync_due = true; /* by the thread that goes on to make it (cube_op_run_create) */
 	if (r == 0)
 		r = cube_state_save(c, err);
@@ -450,6 +452,7 @@ int cube_cube_remove(struct cube_cube *c, const struct cube_caller *by, struct c
 	cube_cube_delist(c);
 	cube_alarm_off(&cube_own(c)->relink);
 	cube_wait_remove(&cube_own(c)->template_wait);
+	cube_ports_close(c, true);
 	cube_cube_end_jobs(c, CUBE_END_KILLED, &destroyed);
 	cube_cube_changed(c);
 	(void)cube_op_begin(c, CUBE_OP_DESTROY, 0, NULL, NULL);

@@ -28,14 +28,15 @@
 struct cube_domain_own {
 	struct cube_domain d;
 	struct cube_alarms *alarms;
-	struct cube_list dying;    /* removed sandboxes whose destruction is under way */
-	struct cube_list conns;    /* struct cube_conn, all that have a link to close */
-	unsigned works;            /* works at the pool that will come back into the domain */
-	pthread_cond_t quiet;      /* works became 0; with the lock */
-	uint64_t fresh;            /* the last number given by cube_cube_fresh_name */
-	int cubes_fd;              /* STATE/cubes */
-	int templates_fd;          /* STATE/templates */
-	struct cube_list unsynced; /* cube_own.unsynced: saved, and not yet on the medium */
+	struct cube_list dying;      /* removed sandboxes whose destruction is under way */
+	struct cube_list conns;      /* struct cube_conn, all that have a link to close */
+	struct cube_list port_conns; /* connections through exposed ports (ctl/ports/conn.c) */
+	unsigned works;              /* works at the pool that will come back into the domain */
+	pthread_cond_t quiet;        /* works became 0; with the lock */
+	uint64_t fresh;              /* the last number given by cube_cube_fresh_name */
+	int cubes_fd;                /* STATE/cubes */
+	int templates_fd;            /* STATE/templates */
+	struct cube_list unsynced;   /* cube_own.unsynced: saved, and not yet on the medium */
 	struct cube_alarm sync;
 	struct cube_work sync_work;
 	bool syncing;

@@ -72,6 +72,7 @@ static void cube_init(struct cube_cube *c, struct cube_domain *d)
 	cube_list_init(&c->jobs);
 	cube_waitq_init(&c->changed);
 	cube_waitq_init(&c->job_added);
+	cube_ports_init(c);
 	cube_buf_init(&c->env, CUBE_ENV_MAX);
 	cube_buf_init(&c->done, CUBE_DONE_MAX);
 	cube_buf_init(&own->env_keys, CUBE_ENV_MAX);
@@ -149,6 +150,7 @@ void cube_cube_unref(struct cube_cube *c)
 	cube_alarm_off(&own->destroy_again);
 	cube_wait_remove(&own->template_wait);
 	cube_wait_remove(&own->stock_wait);
+	cube_ports_free(c);
 	cube_free_lists(c);
 	cube_free_keys(own);
 	cube_map_free(c->jobs_by_name);

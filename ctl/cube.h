@@ -13,6 +13,7 @@
 #include "backends/base/name.h"
 #include "ctl/caller.h"
 #include "ctl/domain.h"
+#include "ctl/ports/port.h"
 #include "ctl/wait.h"
 
 enum cube_phase {
@@ -69,6 +70,7 @@ struct cube_cube {
 	uint64_t next_job;         /* number */
 	struct cube_job *last_job; /* jobs/last; NULL: none */
 	struct cube_waitq job_added;
+	struct cube_ports ports;
 	struct cube_errlog *errors;
 	struct cube_transcript *log;
 	int dir_fd; /* STATE/cubes/UID */

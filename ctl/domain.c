@@ -15,6 +15,7 @@
 #include "ctl/errlog.h"
 #include "ctl/event.h"
 #include "ctl/stock_priv.h"
+#include "ctl/ports/door.h"
 
 void cube_domain_enter(struct cube_domain *d)
 {
@@ -147,6 +148,7 @@ static struct cube_domain *domain_new(const struct cube_domain_options *o)
 	cube_list_init(&d->cubes);
 	cube_list_init(&own->dying);
 	cube_list_init(&own->conns);
+	cube_list_init(&own->port_conns);
 	cube_waitq_init(&d->changed);
 	cube_buf_init(&d->done, CUBE_DONE_MAX);
 	cube_alarm_init(&own->usage, domain_usage_due);
@@ -257,6 +259,7 @@ static void domain_wake_all(struct cube_domain *d)
 		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
 
 		cube_op_leave_all(c, &ending);
+		cube_ports_close(c, false);
 		cube_wake(&c->changed);
 		cube_wake(&c->job_added);
 		cube_list_each (k, &c->sessions)
@@ -362,6 +365,7 @@ void cube_domain_close(struct cube_domain *d)
 		pthread_cond_wait(&own->quiet, &d->lock);
 	cube_state_sync_drop(d);
 	cube_stocks_each(d, domain_drop_kept);
+	cube_conns_abandon(d);
 	domain_drop_cubes(&d->cubes);
 	domain_drop_cubes(&own->dying);
 	cube_domain_leave(d);

@@ -138,6 +138,7 @@ static const struct create_key create_keys[] = {
 	{"command_timeout", key_timeout},
 	{"privileged", key_privileged},
 	{"pool", key_done},
+	{"ports", cube_ports_take},
 };
 
 /* ---- Families ---- */

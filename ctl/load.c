@@ -212,6 +212,8 @@ int cube_state_load(struct cube_cube *c, struct cube_err *err)
 	if (r == 0)
 		r = load_sessions(c, json_object_get(o, "sessions"));
 	if (r == 0)
+		r = cube_ports_load(c, json_object_get(o, "ports"));
+	if (r == 0)
 		r = load_env(c, o);
 	return r < 0 ? cube_fail(err, r, "cube.json: %s", cube_errno_text(r)) : 0;
 }
@@ -379,6 +381,8 @@ void cube_cube_adopt(struct cube_cube *c)
 	own->recovered = false;
 	if (own->held && c->phase != CUBE_REMOVED && cube_cube_remove(c, NULL, NULL) == 0)
 		return; /* whoever held it had his end with the daemon's */
+	if (c->phase != CUBE_REMOVED)
+		cube_ports_resume(c);
 	switch (c->phase) {
 	case CUBE_REMOVED:
 		(void)cube_op_begin(c, CUBE_OP_DESTROY, 0, NULL, NULL);

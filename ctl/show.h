@@ -23,6 +23,10 @@ int cube_show_session_ctl(struct cube_session *s, struct cube_buf *out);
 int cube_show_session_status(struct cube_session *s, struct cube_buf *out);
 int cube_show_job_ctl(struct cube_job *j, struct cube_buf *out);
 int cube_show_job_status(struct cube_job *j, struct cube_buf *out);
+int cube_show_ports_open(struct cube_cube *c, struct cube_buf *out);
+int cube_show_port_url(struct cube_port *p, struct cube_buf *out);
+int cube_show_port_status(struct cube_port *p, struct cube_buf *out);
+int cube_show_port_ctl(struct cube_port *p, struct cube_buf *out);
 int cube_show_job_exit(struct cube_job *j, struct cube_buf *out); /* NULL job: "-" */
 int cube_show_backend_status(struct cube_service *s, struct cube_buf *out);
 int cube_show_backend_sandboxes(struct cube_service *s, struct cube_buf *out);

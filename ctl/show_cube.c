@@ -16,6 +16,7 @@ static const struct {
 } show_entries[] = {
 	{CUBE_CAP_EXEC, "exec"},
 	{CUBE_CAP_FILES, "files"},
+	{CUBE_CAP_PORTS, "ports"},
 };
 
 static void show_absent(struct cube_cube *c, struct cube_buf *out)

@@ -226,7 +226,8 @@ static json_t *state_json(struct cube_cube *c)
 			      state_extra(own), "env_keys",
 			      cube_bytes_list(cube_buf_str(&own->env_keys), own->env_keys.len), "sessions",
 			      state_sessions(c), "next_session", (json_int_t)own->next_session, "boot", boot,
-			      "failure", c->failure.code, "failure_text", state_str(c->failure.text))) < 0) {
+			      "failure", c->failure.code, "failure_text", state_str(c->failure.text))) < 0 ||
+	    json_object_set_new(o, "ports", cube_ports_state(c)) < 0) {
 		json_decref(o);
 		return NULL;
 	}

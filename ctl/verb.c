@@ -44,11 +44,15 @@ static const struct cube_verb *const job_verbs[] = {&cube_verb_job_kill,    &cub
 						    &cube_verb_job_session, &cube_verb_job_tty,
 						    &cube_verb_job_winsize, NULL};
 
+static const struct cube_verb *const port_verbs[] = {&cube_verb_port_sign,   &cube_verb_port_revoke,
+						     &cube_verb_port_name,   &cube_verb_port_public,
+						     &cube_verb_port_listen, NULL};
+
 static const struct cube_verb *const *const verb_tables[CUBE_SCOPE_COUNT] = {
 	[CUBE_SCOPE_ROOT] = root_verbs,         [CUBE_SCOPE_BACKEND] = backend_verbs,
 	[CUBE_SCOPE_TEMPLATE] = template_verbs, [CUBE_SCOPE_CUBE] = cube_verbs_of_cube,
 	[CUBE_SCOPE_SESSION] = session_verbs,   [CUBE_SCOPE_JOB] = job_verbs,
-	[CUBE_SCOPE_POOL] = pool_verbs,
+	[CUBE_SCOPE_POOL] = pool_verbs,         [CUBE_SCOPE_PORT] = port_verbs,
 };
 
 const struct cube_verb *const *cube_verbs(enum cube_scope scope)
@@ -67,6 +71,8 @@ static struct cube_cube *object_cube(enum cube_scope scope, void *object)
 		return ((struct cube_session *)object)->cube;
 	case CUBE_SCOPE_JOB:
 		return ((struct cube_job *)object)->cube;
+	case CUBE_SCOPE_PORT:
+		return ((struct cube_port *)object)->cube;
 	default:
 		return NULL;
 	}
@@ -113,6 +119,8 @@ static void object_ref(enum cube_scope scope, void *object)
 		cube_job_ref(object);
 	else if (scope == CUBE_SCOPE_POOL)
 		cube_stock_ref(object);
+	else if (scope == CUBE_SCOPE_PORT)
+		cube_port_ref(object);
 }
 
 static void object_unref(enum cube_scope scope, void *object)
@@ -127,6 +135,8 @@ static void object_unref(enum cube_scope scope, void *object)
 		cube_job_unref(object);
 	else if (scope == CUBE_SCOPE_POOL)
 		cube_stock_unref(object);
+	else if (scope == CUBE_SCOPE_PORT)
+		cube_port_unref(object);
 }
 
 /* ---- Words for implementations ---- */

@@ -17,9 +17,10 @@ enum cube_scope {
 	CUBE_SCOPE_CUBE,
 	CUBE_SCOPE_SESSION,
 	CUBE_SCOPE_JOB,
-	CUBE_SCOPE_POOL
+	CUBE_SCOPE_POOL,
+	CUBE_SCOPE_PORT
 };
-#define CUBE_SCOPE_COUNT 7
+#define CUBE_SCOPE_COUNT 8
 
 struct cube_verb_call;
 

@@ -25,6 +25,9 @@ extern const struct cube_verb cube_verb_session_kill, cube_verb_session_reset, c
 extern const struct cube_verb cube_verb_job_kill, cube_verb_job_eof, cube_verb_job_wait,
 	cube_verb_job_timeout, cube_verb_job_stdin, cube_verb_job_merge, cube_verb_job_session,
 	cube_verb_job_tty, cube_verb_job_winsize;
+/* port */
+extern const struct cube_verb cube_verb_port_sign, cube_verb_port_revoke, cube_verb_port_name,
+	cube_verb_port_public, cube_verb_port_listen;
 
 /* Splits "key=value" in place: the value, or NULL with the sentence. */
 char *cube_verb_value(const char *verb, char *word, struct cube_err *err);

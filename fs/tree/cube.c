@@ -93,6 +93,7 @@ enum cube_slot {
 	SLOT_FILES,
 	SLOT_SESSIONS,
 	SLOT_JOBS,
+	SLOT_PORTS,
 };
 
 static const struct cube_entry jobs_entries[] = {
@@ -167,9 +168,15 @@ static const struct cube_level sessions_level = {
 		.name = "jobs", .slot = SLOT_JOBS, .mode = CUBE_DIR_MODE, .level = &jobs_level,              \
 		.needs = CUBE_CAP_EXEC                                                                       \
 	}
+#define PORTS_ENTRY                                                                                          \
+	{                                                                                                    \
+		.name = "ports", .slot = SLOT_PORTS, .mode = CUBE_DIR_MODE, .level = &cube_level_ports,      \
+		.needs = CUBE_CAP_PORTS                                                                      \
+	}
 
 const struct cube_entry cube_entry_sessions = SESSIONS_ENTRY;
 const struct cube_entry cube_entry_jobs = JOBS_ENTRY;
+const struct cube_entry cube_entry_ports = PORTS_ENTRY;
 
 /* Files before directories: who removes meets them first (mark.c). */
 static const struct cube_entry cube_entries[] = {
@@ -224,6 +231,7 @@ static const struct cube_entry cube_entries[] = {
 	{.name = "files", .slot = SLOT_FILES, .mode = CUBE_DIR_MODE, .files = true, .needs = CUBE_CAP_FILES},
 	SESSIONS_ENTRY,
 	JOBS_ENTRY,
+	PORTS_ENTRY,
 };
 
 static const struct cube_level cube_level = {CUBE_LEVEL(cube_entries), .removal = CUBE_REMOVAL_MARKS};

@@ -107,7 +107,7 @@ enum cube_image {
 
 extern const struct cube_class cube_class_text, cube_class_ctl, cube_class_exec, cube_class_exit,
 	cube_class_output, cube_class_ring, cube_class_image, cube_class_command, cube_class_stdin,
-	cube_class_clone;
+	cube_class_clone, cube_class_ports;
 
 /* ---- requests (req.c) ---- */
 

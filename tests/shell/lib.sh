@@ -112,7 +112,7 @@ declare -A ERRNO_TEXT=(
 	[ELOOP]='Too many levels of symbolic links' [EOPNOTSUPP]='Operation not supported'
 	[ETIMEDOUT]='Connection timed out' [EHOSTDOWN]='Host is down' [EHOSTUNREACH]='No route to host'
 	[ESTALE]='Stale file handle' [EDQUOT]='Disk quota exceeded' [EREMOTEIO]='Remote I/O error'
-	[ENOTCONN]='Transport endpoint is not connected' [ENXIO]='No such device or address'
+	[EADDRINUSE]='Address already in use' [ENOTCONN]='Transport endpoint is not connected' [ENXIO]='No such device or address'
 )
 
 expect_errno() { # ERRNO COMMAND...: it fails with that error, as its own message says

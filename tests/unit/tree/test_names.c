@@ -16,7 +16,7 @@ static void check_listings(void **state)
 	assert_string_equal(rig_ls(""), ". .. README ctl list clone events error backends dev ");
 	assert_string_equal(rig_ls("dev"),
 			    ". .. ctl exec exit workspace logs status info.json error env files "
-			    "sessions jobs ");
+			    "sessions jobs ports ");
 	assert_string_equal(rig_ls("dev/jobs"), ". .. clone ");
 	assert_string_equal(rig_ls("dev/sessions"), ". .. main ");
 	assert_string_equal(rig_ls("dev/sessions/main"), ". .. exec exit env cwd user status ctl ");
