@@ -87,6 +87,13 @@ struct cube_link_session {
 	bool fresh; /* the shell ended and a new one will start with the next command */
 };
 
+/* What becomes of a sandbox when its life time ends and nobody is connected to it. */
+enum cube_link_end {
+	CUBE_LINK_END_NONE,
+	CUBE_LINK_END_STOP,  /* all that runs is ended, and the sandbox with it */
+	CUBE_LINK_END_STILL, /* all that runs stands still until somebody connects */
+};
+
 /* Called on the loop's thread. Pointers are valid for the call only. All are required. */
 struct cube_link_handler {
 	/* The far side answered. @boot changes whenever it lost its memory (a restart of the sandbox). */
@@ -103,6 +110,9 @@ struct cube_link_handler {
 	void (*session)(void *ctx, const struct cube_link_session *s);
 	/* Only `output` may follow for this job, of what a child in the background prints. @err is set where it could not be started at all (code 126, 127 or 2). */
 	void (*ended)(void *ctx, uint64_t job, const struct cube_end_record *end, const struct cube_err *err);
+	/* The answer to cube_link_look: so many processes of ended commands are there. Told again when the last of
+	 * them is gone. */
+	void (*left)(void *ctx, uint64_t n);
 	/* Broken; the link is dead and only cube_link_close is left to do. */
 	void (*down)(void *ctx, const struct cube_err *err);
 };
@@ -122,6 +132,8 @@ struct cube_link_ops {
 	void (*kill_all)(struct cube_link *l, int sig);
 	void (*freeze)(struct cube_link *l, bool on);
 	void (*paused)(struct cube_link *l, uint64_t ms);
+	int (*look)(struct cube_link *l);                                            /* optional */
+	void (*deadline)(struct cube_link *l, uint64_t ms, enum cube_link_end what); /* optional */
 	void (*close)(struct cube_link *l);
 };
 
@@ -160,6 +172,11 @@ void cube_link_kill_all(struct cube_link *l, int sig);
 void cube_link_freeze(struct cube_link *l, bool on);
 /* The sandbox was paused for so long: move the time-outs. */
 void cube_link_paused(struct cube_link *l, uint64_t ms);
+/* Ask what ended commands have left running: `left` is the answer. -EOPNOTSUPP: the far side cannot know. */
+int cube_link_look(struct cube_link *l);
+/* Should nobody be connected in @ms from now, or later, the far side does this by itself. Each call replaces the one
+ * before. Where the far side has no such clock, nothing. */
+void cube_link_deadline(struct cube_link *l, uint64_t ms, enum cube_link_end what);
 /* Ends the connection, not the sandbox, and frees the link once nothing uses it. NULL is harmless.
  * No handler function is running or will be called when it returns on the loop's thread; from another
  * thread one may still be running, so callers guard with their own state. */

@@ -70,6 +70,7 @@ void cube_conn_drop(struct cube_cube *c)
 	struct cube_conn *conn = cube_steal(cube_own(c)->conn);
 
 	c->agent = NULL;
+	cube_use_unlinked(c);
 	if (conn == NULL)
 		return;
 	cube_cancel_fire(conn->cancel);
@@ -170,6 +171,7 @@ static void conn_is_ready(struct cube_conn *conn)
 	c->agent = conn->agent;
 	conn_forget_ended(c);
 	conn_miss(c, conn->boot);
+	cube_times_tell(c);
 	cube_op_linked(c, 0, NULL);
 	cube_jobs_kick(c);
 	cube_cube_changed(c);
@@ -445,6 +447,17 @@ static void conn_down(void *ctx, const struct cube_err *err)
 	conn_leave(conn);
 }
 
+static void conn_left(void *ctx, uint64_t n)
+{
+	struct cube_conn *conn = conn_enter(ctx);
+
+	if (conn == NULL)
+		return;
+	if (conn->agent != NULL)
+		cube_use_left(conn->cube, n);
+	conn_leave(conn);
+}
+
 static const struct cube_link_handler conn_handler = {
 	.up = conn_up,
 	.synced = conn_synced,
@@ -453,5 +466,6 @@ static const struct cube_link_handler conn_handler = {
 	.input = conn_input,
 	.session = conn_session,
 	.ended = conn_ended,
+	.left = conn_left,
 	.down = conn_down,
 };

@@ -343,7 +343,7 @@ static int create_new(struct cube_domain *d, const char *name, const struct cube
 
 	if (c == NULL)
 		return cube_fail(err, -ENOMEM, "out of memory");
-	c->created_wall = c->idle_since_wall = cube_clock_wall();
+	c->created_wall = c->used_wall = cube_clock_wall();
 	r = create_fill(c, name, order->keys, order->n, err);
 	if (r == 0 && order->stock != NULL) {
 		c->pool = cube_strdup(order->stock->name);

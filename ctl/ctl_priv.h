@@ -176,7 +176,15 @@ struct cube_own {
 	struct cube_list unsynced;
 	unsigned ended_numbered;
 	uint64_t next_session;
-	uint64_t looked_mono; /* when somebody last looked at the counters */
+	/* use and life times (use.c, times.c) */
+	unsigned uses;         /* begun and not ended */
+	uint64_t left;         /* processes of ended commands, as was last told */
+	bool left_asked;       /* the far side was asked, and has not answered yet */
+	bool left_known;       /* it has, and nothing was used since */
+	bool end_told;         /* the event of the end of its life is out */
+	uint64_t end_tried;    /* when that end was last tried to be made so (wall); 0: not yet */
+	struct cube_alarm due; /* something of its times */
+	uint64_t looked_mono;  /* when somebody last looked at the counters */
 	bool usage_busy;
 };
 
@@ -184,6 +192,26 @@ static inline struct cube_own *cube_own(struct cube_cube *c)
 {
 	return cube_container_of(c, struct cube_own, c);
 }
+
+/* use.c */
+bool cube_use_busy(struct cube_cube *c);
+void cube_use_note(
+	struct cube_cube *c); /* a use ended, or was one for a moment: the time without begins anew */
+/* From the link: so many processes of ended commands are there. */
+void cube_use_left(struct cube_cube *c, uint64_t n);
+void cube_use_unlinked(struct cube_cube *c); /* who would tell is gone */
+
+/* times.c */
+void cube_times_init(struct cube_cube *c);
+void cube_times_look(struct cube_cube *c);  /* does what is due; may remove it */
+void cube_times_begin(struct cube_cube *c); /* it runs: a life begins, unless one is under way */
+void cube_times_found(struct cube_cube *c); /* it was found running, by a daemon that comes back */
+void cube_times_tell(struct cube_cube *c);  /* the far side, when its life ends */
+void cube_times_failed(struct cube_op *op); /* an operation of ours failed: not at once again */
+/* Does its life end by itself where no daemon is: it was found ended, and this is why. */
+bool cube_times_over(const struct cube_cube *c);
+int cube_times_set(struct cube_cube *c, const char *key, const char *value,
+		   struct cube_err *err); /* 1; 0: no key of times; negative */
 
 /* cube.c */
 struct cube_cube *cube_cube_new(struct cube_domain *d); /* one reference; NULL: memory */
@@ -259,6 +287,7 @@ struct cube_op {
 	uint32_t grace_s;
 	struct cube_cancel *cancel;
 	struct cube_life_call *call; /* who waits; NULL: nobody */
+	const char *reason;          /* why, if it was not asked for: "idle", "lifetime"; NULL */
 	/* taken under the lock for the thread that runs it */
 	enum cube_phase from;
 	char *id; /* owned */

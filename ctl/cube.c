@@ -79,6 +79,7 @@ static void cube_init(struct cube_cube *c, struct cube_domain *d)
 	cube_buf_init(&own->journal, (size_t)64 << 20);
 	cube_alarm_init(&own->relink, cube_relink);
 	cube_alarm_init(&own->destroy_again, cube_destroy_again);
+	cube_times_init(c);
 	cube_list_init(&own->template_wait.link);
 	cube_list_init(&own->stock_wait.link);
 	cube_list_init(&own->unsynced);
@@ -148,6 +149,7 @@ void cube_cube_unref(struct cube_cube *c)
 	own = cube_own(c);
 	cube_alarm_off(&own->relink);
 	cube_alarm_off(&own->destroy_again);
+	cube_alarm_off(&own->due);
 	cube_wait_remove(&own->template_wait);
 	cube_wait_remove(&own->stock_wait);
 	cube_ports_free(c);

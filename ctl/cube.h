@@ -26,6 +26,23 @@ enum cube_phase {
 };
 const char *cube_phase_name(enum cube_phase p); /* "creating", ... */
 
+/* What becomes of it when its life time is over. */
+enum cube_at_end { CUBE_AT_END_DESTROY, CUBE_AT_END_STOP, CUBE_AT_END_PAUSE };
+#define CUBE_AT_ENDS 3
+const char *cube_at_end_name(enum cube_at_end e); /* "destroy", ... */
+
+/* How long it may be there, and how long without use (ctl/times.c). Wall clock: suspend and a daemon that is away
+ * count. On disk. */
+struct cube_times {
+	uint32_t idle_s; /* paused after so long without use; 0: never */
+	uint32_t
+		lifetime_s; /* from its first run, and anew when it runs again after the end of a life; 0: none */
+	enum cube_at_end at_end;
+	bool idle_background; /* processes of ended commands are no use */
+	uint64_t ends_wall;   /* of the present life; 0: none */
+	uint64_t lease_wall;  /* in use until then; 0: no lease */
+};
+
 struct cube_job;
 struct cube_session;
 struct cube_transcript;
@@ -45,7 +62,9 @@ struct cube_cube {
 	const char *doing;         /* the operation under way ("create", "stop", ...), NULL: none */
 	struct cube_err failure;   /* of the creation, in phase error */
 	struct cube_waitq changed; /* phase or doing changed */
-	uint64_t created_wall, started_wall, idle_since_wall;
+	uint64_t created_wall, started_wall;
+	uint64_t used_wall; /* the end of the latest use that was told; who asks wants cube_use_idle_since */
+	struct cube_times times;
 	uint32_t generation;
 	/* what it was made with (create keys), owned strings */
 	char *template;
@@ -148,6 +167,20 @@ void cube_cube_life_leave(struct cube_cube *c,
 int cube_cube_set_env(struct cube_cube *c, const char *env, size_t len, struct cube_err *err);
 /* `set key=value` of a sandbox's ctl. */
 int cube_cube_set(struct cube_cube *c, const char *key, const char *value, struct cube_err *err);
+/* Use (interface.md, below States). begin and end bracket what lasts: an input that is open, a channel on exec, a
+ * connection on a port; at each end the time without use begins anew. Jobs, leases, open files below files/ and
+ * what ended commands left running are known without being told. Neither resumes anything: that does
+ * cube_cube_usable. */
+void cube_use_begin(struct cube_cube *c);
+void cube_use_end(struct cube_cube *c);
+/* Since when nobody has used it (wall clock, ns); 0: it is in use. */
+uint64_t cube_use_idle_since(struct cube_cube *c);
+
+/* `renew SECONDS`: its life ends so long from now. -EHOSTDOWN. */
+int cube_cube_renew(struct cube_cube *c, uint32_t seconds, struct cube_err *err);
+/* `lease SECONDS`: in use for so long from now; 0: no longer. */
+int cube_cube_lease(struct cube_cube *c, uint32_t seconds, struct cube_err *err);
+
 /* Somebody looks at its counters: they are kept fresh (behind, every 5 s) for a while. */
 void cube_cube_look(struct cube_cube *c);
 /* `kill SIGNAL`: every process but the first. */

@@ -80,14 +80,17 @@ static int set_find(struct cube_cube *c, const char *key, const char *value, str
 			return cube_settings[i].set(c, value, err);
 	if (strncmp(key, "label.", 6) == 0)
 		return cube_label_set(c, key + 6, value, err);
-	return cube_fail(err, -EINVAL,
-			 "no setting '%s' of a sandbox; known: resume, command_timeout, cpus, memory, pids, "
-			 "label.NAME",
-			 key);
+	int r = cube_times_set(c, key, value, err);
+	return r != 0 ? r
+		      : cube_fail(err, -EINVAL,
+				  "no setting '%s' of a sandbox; known: resume, command_timeout, idle, "
+				  "idle_background, lifetime, at_end, cpus, memory, pids, label.NAME",
+				  key);
 }
 
 int cube_cube_set(struct cube_cube *c, const char *key, const char *value, struct cube_err *err)
 {
+	const struct cube_times times = c->times;
 	bool resume = c->resume;
 	uint32_t timeout = c->command_timeout_s;
 
@@ -100,7 +103,10 @@ int cube_cube_set(struct cube_cube *c, const char *key, const char *value, struc
 	if (r < 0) { /* a label stays in memory; what is on disk is the older one */
 		c->resume = resume;
 		c->command_timeout_s = timeout;
+		c->times = times;
 	}
+	cube_times_tell(c);
+	cube_times_look(c);
 	return r;
 }
 

@@ -55,6 +55,8 @@ struct cube_domain_watcher {
 			     const char *name); /* also under its old name at a rename */
 	void (*entry_changed)(void *ctx, struct cube_cube *c, const char *dir,
 			      const char *name); /* "jobs", "build" */
+	/* When a file below its files/ was last open (wall clock, ns): UINT64_MAX one is, 0 never. */
+	uint64_t (*files_used)(void *ctx, struct cube_cube *c);
 };
 
 /* What the verbs mkdir, rmdir and mv do: the operations of the tree that is shown, on the paths in

@@ -146,14 +146,6 @@ static void settle_one(struct cube_job *j)
 	cube_output_unref(cube_steal(j->output));
 }
 
-static bool settle_running(const struct cube_cube *c)
-{
-	for (struct cube_list *i = c->jobs.prev; i != &c->jobs; i = i->prev)
-		if (cube_list_entry(i, struct cube_job, link)->state == CUBE_JOB_RUNNING)
-			return true;
-	return false;
-}
-
 static void settle_forget(struct cube_job *j)
 {
 	struct cube_job_own *own = cube_job_own(j);
@@ -183,8 +175,7 @@ static void settle_flush(struct cube_cube *c, struct cube_job *one)
 			if (j->state == CUBE_JOB_ENDED)
 				settle_forget(j);
 		}
-	if (!settle_running(c))
-		c->idle_since_wall = cube_clock_wall();
+	cube_use_note(c);
 	cube_output_ahead(c);
 }
 

@@ -188,6 +188,7 @@ static void input_end(struct cube_job *j)
 void cube_job_input_open(struct cube_job *j)
 {
 	j->stdin_writers++;
+	cube_use_begin(j->cube);
 }
 
 /* The last close is the end: of a pipe at any time, of plain input once it runs (before that, its start
@@ -196,6 +197,7 @@ void cube_job_input_close(struct cube_job *j)
 {
 	bool runs = j->state == CUBE_JOB_RUNNING && cube_job_own(j)->in_pipe;
 
+	cube_use_end(j->cube);
 	if (--j->stdin_writers > 0 || j->state == CUBE_JOB_ENDED || cube_job_own(j)->in_eof || j->forgotten)
 		return;
 	if (j->in_mode == CUBE_JOB_STDIN_PIPE || (j->in_mode == CUBE_JOB_STDIN_PLAIN && runs))

@@ -144,7 +144,6 @@ static void run_started(struct cube_job *j, const char *text, size_t len)
 		if (j->of_exec)
 			cube_session_show(j->session, j);
 	}
-	j->cube->idle_since_wall = 0;
 	(void)run_journal(j, false, &lost); /* kept for the next flush */
 	run_announce(j, text, len);
 	cube_wake(&j->changed);

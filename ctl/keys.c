@@ -121,6 +121,28 @@ static int key_timeout(struct cube_cube *c, const char *value, struct cube_err *
 	return 0;
 }
 
+static int key_times(struct cube_cube *c, const char *key, const char *value, struct cube_err *err)
+{
+	int r = cube_times_set(c, key, value, err);
+
+	return r < 0 ? r : 0;
+}
+
+static int key_idle(struct cube_cube *c, const char *value, struct cube_err *err)
+{
+	return key_times(c, "idle", value, err);
+}
+
+static int key_lifetime(struct cube_cube *c, const char *value, struct cube_err *err)
+{
+	return key_times(c, "lifetime", value, err);
+}
+
+static int key_at_end(struct cube_cube *c, const char *value, struct cube_err *err)
+{
+	return key_times(c, "at_end", value, err);
+}
+
 static int key_privileged(struct cube_cube *c, const char *value, struct cube_err *err)
 {
 	int on;
@@ -132,11 +154,10 @@ static int key_privileged(struct cube_cube *c, const char *value, struct cube_er
 }
 
 static const struct create_key create_keys[] = {
-	{"backend", key_done},
-	{"template", key_template},
-	{"net", key_net},
-	{"command_timeout", key_timeout},
-	{"privileged", key_privileged},
+	{"backend", key_done},  {"template", key_template},
+	{"net", key_net},       {"command_timeout", key_timeout},
+	{"idle", key_idle},     {"lifetime", key_lifetime},
+	{"at_end", key_at_end}, {"privileged", key_privileged},
 	{"pool", key_done},
 	{"ports", cube_ports_take},
 };

@@ -394,10 +394,14 @@ static void op_finish(struct cube_op *op)
 			(void)cube_state_save(
 				c, NULL); /* it is no longer under way; the next save says so as well */
 	}
+	if (op->code < 0 && op->reason != NULL)
+		cube_times_failed(op);
 	op_answer(op, op->code, op->code < 0 ? &op->err : NULL);
 	op_free(op);
 	op_next(c);
 	op_wanted(c);
+	if (own->op == NULL)
+		cube_times_look(c);
 	cube_cube_changed(c);
 	cube_conn_settle(c);
 	cube_jobs_kick(c);

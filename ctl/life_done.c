@@ -26,6 +26,7 @@ void cube_op_created(struct cube_op *op)
 
 void cube_op_runs(struct cube_op *op)
 {
+	cube_times_begin(op->cube);
 	cube_own(op->cube)->keep = true; /* whatever becomes of it now, it was there */
 	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
 }
@@ -48,6 +49,7 @@ void cube_op_create_failed(struct cube_op *op)
 void cube_op_started(struct cube_op *op)
 {
 	op->cube->started_wall = cube_clock_wall();
+	cube_times_begin(op->cube);
 	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
 }
 
@@ -59,11 +61,14 @@ void cube_op_restart_failed(struct cube_op *op)
 
 void cube_op_stopped(struct cube_cube *c)
 {
+	const struct cube_op *op = cube_own(c)->op;
+
 	cube_conn_drop(c);
 	cube_cube_end_jobs(c, CUBE_END_KILLED, NULL);
 	cube_cube_sessions_anew(c);
 	cube_own(c)->paused_mono = 0;
-	cube_cube_enter(c, CUBE_STOPPED, "stopped", "stopped");
+	cube_cube_enter(c, CUBE_STOPPED, op != NULL && op->reason != NULL ? op->reason : "stopped",
+			"stopped");
 }
 
 void cube_op_stop_done(struct cube_op *op)
@@ -76,7 +81,7 @@ void cube_op_paused(struct cube_op *op)
 {
 	op->cube->doing = NULL;
 	cube_own(op->cube)->paused_mono = cube_clock_mono();
-	cube_cube_enter(op->cube, CUBE_PAUSED, "paused", "paused");
+	cube_cube_enter(op->cube, CUBE_PAUSED, op->reason != NULL ? op->reason : "paused", "paused");
 }
 
 /* Told before it runs again: the agent reads this before it looks at its clocks. What passes from here to the end of
@@ -99,6 +104,7 @@ void cube_op_resumed(struct cube_op *op)
 	cube_op_resuming(c);
 	cube_own(c)->paused_mono = 0;
 	c->doing = NULL;
+	cube_times_begin(c);
 	cube_cube_enter(c, CUBE_RUNNING, NULL, "resumed");
 }
 
@@ -120,6 +126,8 @@ static void op_found_down(struct cube_cube *c, const char *reason)
 	cube_cube_end_jobs(c, CUBE_END_LOST, &ended);
 	cube_cube_sessions_anew(c);
 	c->terminal = !can_start;
+	if (cube_times_over(c) && strcmp(reason, "oom") != 0)
+		reason = "lifetime";
 	cube_cube_enter(c, CUBE_STOPPED, reason[0] != '\0' ? reason : "exited", "stopped");
 	if (strcmp(reason, "oom") == 0)
 		cube_cube_event(c, "oom", "the sandbox ended");
@@ -141,6 +149,7 @@ void cube_op_inspected(struct cube_op *op)
 
 	switch (op->info.state) {
 	case CUBE_IS_RUNNING:
+		cube_times_found(c);
 		if (c->phase != CUBE_RUNNING)
 			cube_cube_enter(c, CUBE_RUNNING, NULL, "running");
 		return; /* the link is made behind this (cube_conn_settle) */

@@ -55,6 +55,20 @@ static int load_strings(struct cube_cube *c, const json_t *o, struct cube_err *e
 	return load_phase(cube_json_str(o, "phase", ""), &c->phase);
 }
 
+static void load_times(struct cube_times *t, const json_t *o)
+{
+	const char *at_end = cube_json_str(o, "at_end", "");
+
+	t->idle_s = (uint32_t)cube_json_int(o, "idle", 0);
+	t->idle_background = cube_json_bool(o, "idle_background", false);
+	t->lifetime_s = (uint32_t)cube_json_int(o, "lifetime", 0);
+	t->ends_wall = (uint64_t)cube_json_int(o, "ends", 0);
+	t->lease_wall = (uint64_t)cube_json_int(o, "lease", 0);
+	for (unsigned e = 0; e < CUBE_AT_ENDS; e++)
+		if (strcmp(at_end, cube_at_end_name((enum cube_at_end)e)) == 0)
+			t->at_end = (enum cube_at_end)e;
+}
+
 static void load_numbers(struct cube_cube *c, const json_t *o)
 {
 	struct cube_own *own = cube_own(c);
@@ -62,7 +76,8 @@ static void load_numbers(struct cube_cube *c, const json_t *o)
 
 	c->created_wall = (uint64_t)cube_json_int(o, "created", 0);
 	c->started_wall = (uint64_t)cube_json_int(o, "started", 0);
-	c->idle_since_wall = (uint64_t)cube_json_int(o, "idle_since", 0);
+	c->used_wall = (uint64_t)cube_json_int(o, "idle_since", 0);
+	load_times(&c->times, json_object_get(o, "times"));
 	c->generation = (uint32_t)cube_json_int(o, "generation", 0);
 	c->command_timeout_s = (uint32_t)cube_json_int(o, "command_timeout", 0);
 	c->env_version = (uint64_t)cube_json_int(o, "env_version", 0);

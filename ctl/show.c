@@ -158,11 +158,18 @@ static void show_list_label(void *ctx, const char *name, const char *value)
 	}
 }
 
-static uint64_t show_idle_seconds(const struct cube_cube *c, uint64_t now)
+/* From @from to @to; 0 where that lies behind. */
+static uint64_t show_seconds(uint64_t from, uint64_t to)
 {
-	if (c->idle_since_wall == 0)
-		return 0;
-	return now > c->idle_since_wall ? (now - c->idle_since_wall) / UINT64_C(1000000000) : 0;
+	return to > from ? (to - from) / UINT64_C(1000000000) : 0;
+}
+
+static void show_list_times(struct cube_cube *c, struct cube_buf *out, uint64_t now)
+{
+	uint64_t idle = cube_use_idle_since(c), ends = c->times.ends_wall;
+
+	show_list_number(out, idle != 0 ? show_seconds(idle, now) : 0);
+	show_list_number(out, ends != 0 ? show_seconds(now, ends) : UINT64_MAX);
 }
 
 int cube_show_list(struct cube_domain *d, struct cube_buf *out)
@@ -173,10 +180,10 @@ int cube_show_list(struct cube_domain *d, struct cube_buf *out)
 		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
 		bool known = c->usage_wall != 0;
 
-		cube_buf_printf(out, "%s %s %s %s %" PRIu64 " -", c->name, cube_phase_name(c->phase),
+		cube_buf_printf(out, "%s %s %s %s", c->name, cube_phase_name(c->phase),
 				c->service->backend->name,
-				cube_cube_template(c) != NULL ? cube_cube_template(c) : "-",
-				show_idle_seconds(c, now));
+				cube_cube_template(c) != NULL ? cube_cube_template(c) : "-");
+		show_list_times(c, out, now);
 		show_list_number(out, known ? c->usage.pids : UINT64_MAX);
 		show_list_number(out, known && c->usage.cpu_ns != UINT64_MAX
 					      ? c->usage.cpu_ns / UINT64_C(1000000000)

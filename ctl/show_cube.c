@@ -85,6 +85,24 @@ static void show_label(void *ctx, const char *name, const char *value)
 	cube_buf_addc(out, '\n');
 }
 
+/* A lease that is over is none. */
+static uint64_t show_lease(const struct cube_cube *c)
+{
+	return c->times.lease_wall > cube_clock_wall() ? c->times.lease_wall : 0;
+}
+
+static void show_times(struct cube_cube *c, struct cube_buf *out)
+{
+	const struct cube_times *t = &c->times;
+
+	cube_show_time(out, "ends", t->ends_wall);
+	cube_show_time(out, "lease", show_lease(c));
+	cube_show_num(out, "idle", t->idle_s);
+	cube_show_str(out, "idle_background", t->idle_background ? "yes" : "no");
+	cube_show_num(out, "lifetime", t->lifetime_s);
+	cube_show_str(out, "at_end", cube_at_end_name(t->at_end));
+}
+
 static const char *show_reason(const struct cube_cube *c)
 {
 	return c->phase == CUBE_ERROR && c->failure.text[0] != '\0' ? c->failure.text : c->reason;
@@ -108,7 +126,8 @@ int cube_show_status(struct cube_cube *c, struct cube_buf *out)
 	cube_show_str(out, "terminal", c->terminal ? "yes" : "no");
 	cube_show_time(out, "created", c->created_wall);
 	cube_show_time(out, "started", c->started_wall);
-	cube_show_time(out, "idle_since", c->idle_since_wall);
+	cube_show_time(out, "idle_since", cube_use_idle_since(c));
+	show_times(c, out);
 	cube_show_str(out, "net", show_net(c));
 	cube_show_num(out, "command_timeout", c->command_timeout_s);
 	cube_show_str(out, "resume", c->resume ? "yes" : "no");
@@ -208,6 +227,18 @@ static json_t *info_usage(const struct cube_cube *c)
 	return o;
 }
 
+static void info_times(const struct cube_cube *c, json_t *o)
+{
+	const struct cube_times *t = &c->times;
+
+	info_time(o, "ends", t->ends_wall);
+	info_time(o, "lease", show_lease(c));
+	info_num(o, "idle", t->idle_s);
+	(void)json_object_set_new(o, "idle_background", json_boolean(t->idle_background));
+	info_num(o, "lifetime", t->lifetime_s);
+	info_str(o, "at_end", cube_at_end_name(t->at_end));
+}
+
 static void info_basics(struct cube_cube *c, json_t *o)
 {
 	info_str(o, "name", c->name);
@@ -224,7 +255,8 @@ static void info_basics(struct cube_cube *c, json_t *o)
 	(void)json_object_set_new(o, "terminal", json_boolean(c->terminal));
 	info_time(o, "created", c->created_wall);
 	info_time(o, "started", c->started_wall);
-	info_time(o, "idle_since", c->idle_since_wall);
+	info_time(o, "idle_since", cube_use_idle_since(c));
+	info_times(c, o);
 	info_str(o, "net", show_net(c));
 	info_num(o, "command_timeout", c->command_timeout_s);
 	(void)json_object_set_new(o, "resume", json_boolean(c->resume));

@@ -198,6 +198,14 @@ static json_t *state_pool(struct cube_cube *c)
 			 (int)own->unseen, "revision", (json_int_t)own->stock_revision);
 }
 
+static json_t *state_times(const struct cube_times *t)
+{
+	return json_pack("{s:I,s:b,s:I,s:s,s:I,s:I}", "idle", (json_int_t)t->idle_s, "idle_background",
+			 (int)t->idle_background, "lifetime", (json_int_t)t->lifetime_s, "at_end",
+			 cube_at_end_name(t->at_end), "ends", (json_int_t)t->ends_wall, "lease",
+			 (json_int_t)t->lease_wall);
+}
+
 static json_t *state_json(struct cube_cube *c)
 {
 	struct cube_own *own = cube_own(c);
@@ -212,13 +220,12 @@ static json_t *state_json(struct cube_cube *c)
 		      "doing", state_str(c->doing), "keep", (int)own->keep, "held", (int)own->held);
 	if (o == NULL || json_object_set_new(o, "pool", state_pool(c)) < 0 ||
 	    json_object_update_new(
-		    o,
-		    json_pack("{s:I,s:I,s:I,s:i,s:s,s:b,s:b,s:i,s:I}", "created", (json_int_t)c->created_wall,
-			      "started", (json_int_t)c->started_wall, "idle_since",
-			      (json_int_t)c->idle_since_wall, "generation", (int)c->generation, "net",
-			      c->net == CUBE_NET_OPEN ? "open" : "none", "privileged", (int)c->privileged,
-			      "resume", (int)c->resume, "command_timeout", (int)c->command_timeout_s,
-			      "env_version", (json_int_t)c->env_version)) < 0 ||
+		    o, json_pack("{s:I,s:I,s:I,s:i,s:s,s:b,s:b,s:i,s:I}", "created",
+				 (json_int_t)c->created_wall, "started", (json_int_t)c->started_wall,
+				 "idle_since", (json_int_t)c->used_wall, "generation", (int)c->generation,
+				 "net", c->net == CUBE_NET_OPEN ? "open" : "none", "privileged",
+				 (int)c->privileged, "resume", (int)c->resume, "command_timeout",
+				 (int)c->command_timeout_s, "env_version", (json_int_t)c->env_version)) < 0 ||
 	    json_object_update_new(
 		    o,
 		    json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:s,s:i,s:o}", "template", state_str(c->template),
@@ -227,7 +234,8 @@ static json_t *state_json(struct cube_cube *c)
 			      cube_bytes_list(cube_buf_str(&own->env_keys), own->env_keys.len), "sessions",
 			      state_sessions(c), "next_session", (json_int_t)own->next_session, "boot", boot,
 			      "failure", c->failure.code, "failure_text", state_str(c->failure.text))) < 0 ||
-	    json_object_set_new(o, "ports", cube_ports_state(c)) < 0) {
+	    json_object_set_new(o, "ports", cube_ports_state(c)) < 0 ||
+	    json_object_set_new(o, "times", state_times(&c->times)) < 0) {
 		json_decref(o);
 		return NULL;
 	}

@@ -189,7 +189,7 @@ struct cube_cube *cube_stock_take(struct cube_stock *p, struct cube_cube *wanted
 	cube_own(c)->keep = false;
 	c->env_version++;
 	c->phase = CUBE_CREATING;
-	c->created_wall = c->idle_since_wall = cube_clock_wall();
+	c->created_wall = c->used_wall = cube_clock_wall();
 	p->taken++;
 	cube_stock_say(p, "%s is taken as '%s'", c->uid, c->name);
 	return c;

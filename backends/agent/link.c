@@ -348,17 +348,22 @@ static void link_interrupt(struct cube_link *l, uint64_t job)
 	link_plain(l, CUBE_WIRE_INTERRUPT, job);
 }
 
-static void link_winsize(struct cube_link *base, uint64_t job, uint16_t rows, uint16_t cols)
+static void link_pair(struct cube_link *base, enum cube_wire_type type, uint64_t id, uint64_t a, uint64_t b)
 {
 	struct agent_link *l = link_of(base);
 	unsigned char data[CUBE_WIRE_HEADER + 16];
 	struct cube_wire_out out;
 
 	cube_wire_out_init(&out, data, sizeof(data));
-	(void)cube_wire_put_pair(&out, CUBE_WIRE_WINSIZE, job, rows, cols);
+	(void)cube_wire_put_pair(&out, type, id, a, b);
 	pthread_mutex_lock(&l->lock);
 	(void)cube_agent_send(l, data, out.len, no_fds);
 	pthread_mutex_unlock(&l->lock);
+}
+
+static void link_winsize(struct cube_link *l, uint64_t job, uint16_t rows, uint16_t cols)
+{
+	link_pair(l, CUBE_WIRE_WINSIZE, job, rows, cols);
 }
 
 static void link_timeout(struct cube_link *l, uint64_t job, uint32_t seconds)
@@ -391,6 +396,38 @@ static void link_paused(struct cube_link *l, uint64_t ms)
 	link_number(l, CUBE_WIRE_PAUSED, 0, ms);
 }
 
+/* An agent from before these messages would end the connection. */
+static bool link_knows_times(struct cube_link *base)
+{
+	struct agent_link *l = link_of(base);
+	bool knows;
+
+	pthread_mutex_lock(&l->lock);
+	knows = (l->caps & CUBE_WIRE_CAP_TIMES) != 0;
+	pthread_mutex_unlock(&l->lock);
+	return knows;
+}
+
+static int link_look(struct cube_link *l)
+{
+	if (!link_knows_times(l))
+		return -EOPNOTSUPP;
+	link_plain(l, CUBE_WIRE_LOOK, 0);
+	return 0;
+}
+
+static void link_deadline(struct cube_link *l, uint64_t ms, enum cube_link_end what)
+{
+	static const enum cube_wire_end ends[] = {
+		[CUBE_LINK_END_NONE] = CUBE_WIRE_END_NONE,
+		[CUBE_LINK_END_STOP] = CUBE_WIRE_END_STOP,
+		[CUBE_LINK_END_STILL] = CUBE_WIRE_END_STILL,
+	};
+
+	if (link_knows_times(l))
+		link_pair(l, CUBE_WIRE_DEADLINE, 0, ms, ends[what]);
+}
+
 static const struct cube_link_ops link_ops = {
 	.start = link_start,
 	.input = link_input,
@@ -404,6 +441,8 @@ static const struct cube_link_ops link_ops = {
 	.kill_all = link_kill_all,
 	.freeze = link_freeze,
 	.paused = link_paused,
+	.look = link_look,
+	.deadline = link_deadline,
 	.close = link_close,
 };
 

@@ -80,6 +80,17 @@ void cube_link_paused(struct cube_link *l, uint64_t ms)
 	l->ops->paused(l, ms);
 }
 
+int cube_link_look(struct cube_link *l)
+{
+	return l->ops->look != NULL ? l->ops->look(l) : -EOPNOTSUPP;
+}
+
+void cube_link_deadline(struct cube_link *l, uint64_t ms, enum cube_link_end what)
+{
+	if (l->ops->deadline != NULL)
+		l->ops->deadline(l, ms, what);
+}
+
 void cube_link_close(struct cube_link *l)
 {
 	if (l != NULL)

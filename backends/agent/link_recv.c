@@ -320,6 +320,18 @@ static int recv_gone(struct agent_link *l, const struct cube_wire_head *head, co
 	return 0;
 }
 
+static int recv_left(struct agent_link *l, const struct cube_wire_head *head, const void *body,
+		     struct cube_err *err)
+{
+	uint64_t n;
+
+	if (!cube_wire_get_number(body, head->len, &n))
+		return recv_bad(err, "number of processes");
+	if (cube_agent_listening(l))
+		l->handler->left(l->ctx, n);
+	return 0;
+}
+
 static const struct {
 	enum cube_wire_type type;
 	int (*fn)(struct agent_link *l, const struct cube_wire_head *head, const void *body,
@@ -329,7 +341,7 @@ static const struct {
 	{CUBE_WIRE_STARTED, recv_started}, {CUBE_WIRE_OUTPUT, recv_output},
 	{CUBE_WIRE_CREDIT, recv_credit},   {CUBE_WIRE_DATA, cube_agent_receive_data},
 	{CUBE_WIRE_SESSION, recv_session}, {CUBE_WIRE_ENDED, recv_ended},
-	{CUBE_WIRE_GONE, recv_gone},
+	{CUBE_WIRE_GONE, recv_gone},       {CUBE_WIRE_LEFT, recv_left},
 };
 
 int cube_agent_receive(struct agent_link *l, const struct cube_wire_head *head, const void *body,

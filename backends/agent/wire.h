@@ -48,6 +48,8 @@ enum cube_wire_type {
 	CUBE_WIRE_PAUSED,
 	CUBE_WIRE_ACK,
 	CUBE_WIRE_RESUME,
+	CUBE_WIRE_LOOK = 40,
+	CUBE_WIRE_DEADLINE,
 	/* From the agent. */
 	CUBE_WIRE_SYNCED = 64,
 	CUBE_WIRE_STARTED,
@@ -57,7 +59,11 @@ enum cube_wire_type {
 	CUBE_WIRE_SESSION,
 	CUBE_WIRE_ENDED,
 	CUBE_WIRE_GONE,
+	CUBE_WIRE_LEFT = 80,
 };
+
+/* What DEADLINE asks for. */
+enum cube_wire_end { CUBE_WIRE_END_NONE, CUBE_WIRE_END_STOP, CUBE_WIRE_END_STILL, CUBE_WIRE_END_COUNT };
 
 /* Flags of a frame. */
 #define CUBE_WIRE_MORE     1u      /* the message goes on in the next frame, which has the same type and id */
@@ -70,6 +76,7 @@ enum cube_wire_type {
 #define CUBE_WIRE_CAP_GROUPS 2u /* what a job started is known exactly, by cgroups */
 #define CUBE_WIRE_CAP_TTY    4u
 #define CUBE_WIRE_CAP_USERS  8u
+#define CUBE_WIRE_CAP_TIMES  16u /* LOOK and DEADLINE */
 
 struct cube_wire_head {
 	uint32_t len; /* of the body */

@@ -11,20 +11,20 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 
-static const uint64_t *_Atomic clock_faked;
+static const _Atomic uint64_t *_Atomic clock_faked;
 
-void cube_clock_fake(const uint64_t *fake_ns)
+void cube_clock_fake(const _Atomic uint64_t *fake_ns)
 {
 	atomic_store(&clock_faked, fake_ns);
 }
 
 static uint64_t clock_read(clockid_t id)
 {
-	const uint64_t *fake = atomic_load(&clock_faked);
+	const _Atomic uint64_t *fake = atomic_load(&clock_faked);
 	struct timespec ts = {0};
 
 	if (fake != NULL)
-		return *fake;
+		return atomic_load(fake);
 	(void)clock_gettime(id, &ts); /* cannot fail for these clocks */
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }

@@ -3,6 +3,7 @@
 #ifndef CUBEFS_BACKENDS_BASE_CLOCK_H
 #define CUBEFS_BACKENDS_BASE_CLOCK_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #define CUBE_TIME_TEXT 32
@@ -18,6 +19,6 @@ int cube_clock_parse(const char *s, uint64_t *ret_wall_ns);
 
 /* Tests: both clocks stand at what @fake_ns points to; NULL gives back the real ones. Timers of the loop and
  * time-outs of helper programs go by real time all the same. */
-void cube_clock_fake(const uint64_t *fake_ns);
+void cube_clock_fake(const _Atomic uint64_t *fake_ns);
 
 #endif

@@ -17,12 +17,13 @@ enum event_kind {
 	EVENT_INPUT,
 	EVENT_SESSION,
 	EVENT_ENDED,
+	EVENT_LEFT,
 };
 
 struct mem_event {
 	struct cube_list link;
 	enum event_kind kind;
-	uint64_t job; /* or the boot */
+	uint64_t job; /* or the boot, or a number of processes */
 	int pid;
 	struct cube_end_record end; /* also the totals of an output, of an input */
 	struct cube_err why;
@@ -162,6 +163,11 @@ void mem_tell_ended(struct mem_proc *p)
 	e->why = p->why;
 }
 
+void mem_tell_left(struct mem_box *b)
+{
+	(void)event_add(b, EVENT_LEFT, b->lingering);
+}
+
 /* ---- Delivery ---- */
 
 static void call_up(const struct mem_link *l, const struct mem_event *e)
@@ -200,10 +206,15 @@ static void call_ended(const struct mem_link *l, const struct mem_event *e)
 	l->handler->ended(l->ctx, e->job, &e->end, e->why.text[0] != '\0' ? &e->why : NULL);
 }
 
+static void call_left(const struct mem_link *l, const struct mem_event *e)
+{
+	l->handler->left(l->ctx, e->job);
+}
+
 static void (*const event_calls[])(const struct mem_link *l, const struct mem_event *e) = {
 	[EVENT_UP] = call_up,         [EVENT_SYNCED] = call_synced, [EVENT_STARTED] = call_started,
 	[EVENT_OUTPUT] = call_output, [EVENT_INPUT] = call_input,   [EVENT_SESSION] = call_session,
-	[EVENT_ENDED] = call_ended,
+	[EVENT_ENDED] = call_ended,   [EVENT_LEFT] = call_left,
 };
 
 /* The lock is given back for the call, so nothing that was looked up before holds afterwards but @l. */

@@ -204,6 +204,16 @@ static void link_paused(struct cube_link *link, uint64_t ms)
 	link_unlock(l);
 }
 
+static int link_look(struct cube_link *link)
+{
+	struct mem_link *l = link_lock(link);
+
+	if (l->box != NULL)
+		mem_tell_left(l->box);
+	link_unlock(l);
+	return 0;
+}
+
 static void link_detach(struct mem_link *l)
 {
 	if (l->box != NULL && l->box->link == l)
@@ -242,6 +252,7 @@ static const struct cube_link_ops link_ops = {
 	.kill_all = link_kill_all,
 	.freeze = link_freeze,
 	.paused = link_paused,
+	.look = link_look,
 	.close = link_close,
 };
 

@@ -150,7 +150,8 @@ struct mem_box {
 	int idle_fd;           /* eventfd of a stop that waits for n_active == 0; -1 */
 	int next_pid;
 	uint64_t cpu_ns, oom_kills;
-	bool crashing; /* the pump halts it */
+	uint64_t lingering; /* processes that ended commands left, as the word `linger` says */
+	bool crashing;      /* the pump halts it */
 };
 
 struct mem_box *mem_box_ref(struct mem_box *b);
@@ -388,6 +389,7 @@ void mem_tell_output(struct mem_proc *p);
 void mem_tell_input(struct mem_proc *p);
 void mem_tell_session(struct mem_box *b, struct mem_session *s, bool exports);
 void mem_tell_ended(struct mem_proc *p);
+void mem_tell_left(struct mem_box *b);
 void mem_events_drop(struct mem_link *l);
 /* Delivers one event of the first ready link; gives the lock back for the call. false: none. */
 bool mem_events_deliver(struct mem *m);

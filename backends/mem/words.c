@@ -353,6 +353,19 @@ static enum mem_step word_ignore(struct mem_proc *p)
 
 /* ---- What goes wrong ---- */
 
+/* The last of them goes: who had asked hears of it. */
+static enum mem_step word_linger(struct mem_proc *p)
+{
+	uint64_t before = p->box->lingering, n;
+
+	if (cube_num_u64(p->args.v[1], UINT32_MAX, &n) < 0)
+		return complain(p, p->args.v[1], "not a number");
+	p->box->lingering = n;
+	if (before > 0 && n == 0)
+		mem_tell_left(p->box);
+	return done(p, 0);
+}
+
 static enum mem_step word_oom(struct mem_proc *p)
 {
 	p->box->oom_kills++;
@@ -402,6 +415,7 @@ static const struct mem_word words[] = {
 	{"id", 0, 1, "[-u|-g]", word_id},
 	{"ignore", 1, MANY, "SIGNAL ...", word_ignore},
 	{"kill", 1, 1, "SIGNAL", word_kill},
+	{"linger", 1, 1, "N", word_linger},
 	{"oom", 0, 0, "", word_oom},
 	{"pwd", 0, 0, "", word_pwd},
 	{"rm", 1, 1, "FILE", word_rm},

@@ -137,7 +137,8 @@ static int set_run(struct cube_verb_call *call, struct cube_err *err)
 const struct cube_verb cube_verb_set = {
 	.name = "set",
 	.args = "key=value",
-	.summary = "resume=yes|no, command_timeout, cpus, memory, pids, label.NAME (empty: none)",
+	.summary = "resume, idle, idle_background, lifetime, at_end, command_timeout, cpus, memory, pids, "
+		   "label.NAME",
 	.min = 1,
 	.max = 1,
 	.run = set_run,

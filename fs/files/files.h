@@ -84,8 +84,10 @@ void cube_files_unref(struct cube_files *f);
 
 /* Its root directory's node id, valid until detached, needing no lookup count; ".." of it stays there. */
 uint64_t cube_files_root(const struct cube_files *f);
-/* How many files and directories are open (what `idle` asks). */
+/* How many files are open (what `idle` asks; a directory is only looked at), and when the latest of them was
+ * closed (wall clock, ns; 0: none yet). Any thread. */
 unsigned long cube_files_open_count(const struct cube_files *f);
+uint64_t cube_files_closed_wall(const struct cube_files *f);
 /* The owner of the tree in which @id lies (a counted node of the caller's, so it cannot vanish); NULL when
  * the tree was detached. */
 void *cube_files_owner(struct cube_files_space *s, uint64_t id);

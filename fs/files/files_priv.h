@@ -79,7 +79,8 @@ struct cube_files {
 	struct cube_files_space *space;
 	atomic_uint refs; /* each node has one */
 	atomic_bool detached;
-	atomic_ulong n_open;
+	atomic_ulong n_open;          /* files; directories are only looked at */
+	_Atomic uint64_t closed_wall; /* when the latest of them was closed; 0: never */
 	uint64_t seed;
 	void *owner;
 	uint32_t uid_base, gid_base, id_count; /* id_count 0: no translation */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/clock.h"
 #include "fs/files/files_priv.h"
 
 /* What of open(2)'s flags means something for a file that is there. O_DIRECT is dropped: it would make
@@ -43,9 +44,20 @@ static int handle_add(struct cube_files_handle *h)
 		cube_fnode_pin_more(h->n);
 	}
 	(void)pthread_rwlock_unlock(&f->space->lock);
-	if (r == 0)
+	if (r == 0 && !h->is_dir)
 		atomic_fetch_add(&f->n_open, 1);
 	return r;
+}
+
+/* The time first: who sees that none is open sees when that began. */
+static void handle_closed(const struct cube_files_handle *h)
+{
+	struct cube_files *f = h->n->tree;
+
+	if (h->is_dir)
+		return;
+	atomic_store(&f->closed_wall, cube_clock_wall());
+	atomic_fetch_sub(&f->n_open, 1);
 }
 
 int cube_fhandle_new(struct cube_fnode *n, struct cube_ffd *fd, int flags, bool is_dir,
@@ -87,7 +99,7 @@ void cube_files_release(struct cube_files_handle *h)
 	cube_list_remove(&h->in_tree);
 	last = cube_list_empty(&h->n->handles);
 	(void)pthread_rwlock_unlock(&s->lock);
-	atomic_fetch_sub(&h->n->tree->n_open, 1);
+	handle_closed(h);
 	if (last)
 		cube_flock_drop_all(h->n); /* who has nothing open has no locks */
 	cube_ffd_unref(h->fd);

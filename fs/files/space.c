@@ -135,6 +135,7 @@ int cube_files_attach(struct cube_files_space *s, struct cube_root *root, uint64
 	atomic_init(&f->refs, 1);
 	atomic_init(&f->detached, false);
 	atomic_init(&f->n_open, 0);
+	atomic_init(&f->closed_wall, 0);
 	cube_list_init(&f->handles);
 	tree_set_owners(f, root);
 	r = cube_fmount_setup(f, root);
@@ -231,6 +232,11 @@ uint64_t cube_files_root(const struct cube_files *f)
 unsigned long cube_files_open_count(const struct cube_files *f)
 {
 	return atomic_load(&f->n_open);
+}
+
+uint64_t cube_files_closed_wall(const struct cube_files *f)
+{
+	return atomic_load(&f->closed_wall);
 }
 
 void *cube_files_owner(struct cube_files_space *s, uint64_t id)

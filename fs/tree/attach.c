@@ -164,6 +164,15 @@ int cube_attach_peek(struct cube_req *r)
 	return CUBE_REAL;
 }
 
+uint64_t cube_attach_used(const struct cube_obj *o)
+{
+	const struct cube_attach *a = o->attach;
+
+	if (a == NULL || a->files == NULL)
+		return 0;
+	return cube_files_open_count(a->files) > 0 ? UINT64_MAX : cube_files_closed_wall(a->files);
+}
+
 void cube_attach_drop(struct cube_obj *o)
 {
 	struct cube_attach *a = o->attach;

@@ -103,12 +103,19 @@ static int exec_flush(struct cube_req *r, struct cube_handle *h)
 	return exec_wait(r);
 }
 
+static struct cube_cube *exec_cube(const struct cube_handle *h)
+{
+	return h->node->obj->type->cube(h->node->obj->p);
+}
+
 /* The last close. What is left runs with nobody waiting; a conversation's command is over with it. */
 static void exec_release(struct cube_handle *h)
 {
 	struct cube_job *j = NULL;
 	struct cube_err err;
 
+	if (h->channel)
+		cube_use_end(exec_cube(h));
 	if (h->tree->closing)
 		return; /* the daemon ends, commands go on */
 	if (h->talks && h->job != NULL && h->job->state != CUBE_JOB_ENDED)
@@ -184,7 +191,10 @@ static unsigned exec_poll(struct cube_handle *h, unsigned events, struct cube_wa
 
 static int exec_open(struct cube_req *r, struct cube_handle *h)
 {
-	return h->channel ? 0 : cube_class_output.open(r, h);
+	if (!h->channel)
+		return cube_class_output.open(r, h);
+	cube_use_begin(exec_cube(h));
+	return 0;
 }
 
 static void exec_stat(struct cube_node *n, uint64_t *size, uint64_t *mtime)

@@ -47,6 +47,13 @@ static void tree_entry_changed(void *ctx, struct cube_cube *c, const char *dir, 
 	}
 }
 
+static uint64_t tree_files_used(void *ctx, struct cube_cube *c)
+{
+	const struct cube_obj *o = cube_obj_peek(ctx, &cube_type_cube, c);
+
+	return o != NULL ? cube_attach_used(o) : 0;
+}
+
 /* ---- from beginning to end ---- */
 
 struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
@@ -69,8 +76,10 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 	t->root_node = t->root == NULL ? NULL : cube_node_get(t->root, cube_type_root.self);
 	if (t->root_node == NULL)
 		goto fail;
-	o->domain->watcher = (struct cube_domain_watcher){
-		.ctx = t, .cube_removed = tree_cube_removed, .entry_changed = tree_entry_changed};
+	o->domain->watcher = (struct cube_domain_watcher){.ctx = t,
+							  .cube_removed = tree_cube_removed,
+							  .entry_changed = tree_entry_changed,
+							  .files_used = tree_files_used};
 	o->domain->paths = (struct cube_domain_paths){.ctx = t, .start = cube_path_start};
 	return t;
 fail:

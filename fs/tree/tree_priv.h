@@ -188,6 +188,8 @@ extern const struct cube_class cube_class_output;
 int cube_attach_step(struct cube_req *r);
 /* A getattr, which waits for nothing: CUBE_REAL, or 0 (not attached: what the tree knows). */
 int cube_attach_peek(struct cube_req *r);
+/* When one of its files was last open (wall clock, ns): UINT64_MAX one is, 0 none ever. */
+uint64_t cube_attach_used(const struct cube_obj *o);
 void cube_attach_drop(struct cube_obj *o);
 void cube_attach_drop_all(struct cube_tree *t);
 

@@ -121,6 +121,18 @@ static int on_offset(uint64_t job, uint64_t at)
 	return 0;
 }
 
+static int on_look(void)
+{
+	must(greeted);
+	return 0;
+}
+
+static int on_deadline(uint64_t ms, enum cube_wire_end what)
+{
+	must(greeted && what < CUBE_WIRE_END_COUNT && ms <= UINT64_MAX / 1000000);
+	return 0;
+}
+
 static const struct init_handler handler = {
 	.hello = on_hello,
 	.start = on_start,
@@ -137,6 +149,8 @@ static const struct init_handler handler = {
 	.paused = on_paused,
 	.ack = on_offset,
 	.resume = on_offset,
+	.look = on_look,
+	.deadline = on_deadline,
 };
 
 static struct cube_wire_feed feed;

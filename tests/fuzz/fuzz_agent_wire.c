@@ -110,6 +110,12 @@ static void on_ended(void *ctx, uint64_t job, const struct cube_end_record *end,
 	t->ended[job - 1] = true;
 }
 
+static void on_left(void *ctx, uint64_t n)
+{
+	(void)told(ctx);
+	(void)n;
+}
+
 static void on_down(void *ctx, const struct cube_err *err)
 {
 	struct told *t = ctx;
@@ -129,6 +135,7 @@ static const struct cube_link_handler handler = {
 	.input = on_input,
 	.session = on_session,
 	.ended = on_ended,
+	.left = on_left,
 	.down = on_down,
 };
 

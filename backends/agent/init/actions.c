@@ -14,6 +14,7 @@
 #include "backends/agent/init/pty.h"
 #include "backends/agent/init/session.h"
 #include "backends/agent/init/stream.h"
+#include "backends/agent/init/times.h"
 
 #define SHUTDOWN_POLL  (20 * INIT_MS)
 #define SHUTDOWN_GRACE (2000 * INIT_MS)
@@ -35,11 +36,12 @@ static int act_hello(const struct cube_wire_hello *m)
 		.caps = (init_conn_passes_fds() ? CUBE_WIRE_CAP_FDS : 0) |
 			(init_group_exact() ? CUBE_WIRE_CAP_GROUPS : 0) |
 			(init_pty_there() ? CUBE_WIRE_CAP_TTY : 0) |
-			(geteuid() == 0 ? CUBE_WIRE_CAP_USERS : 0),
+			(geteuid() == 0 ? CUBE_WIRE_CAP_USERS : 0) | CUBE_WIRE_CAP_TIMES,
 		.boot = boot,
 	};
 
 	(void)m;
+	init_times_met();
 	return init_conn_greet(&answer);
 }
 
@@ -165,6 +167,18 @@ static int act_resume(uint64_t id, uint64_t from)
 	return 0;
 }
 
+static int act_look(void)
+{
+	init_times_look();
+	return 0;
+}
+
+static int act_deadline(uint64_t ms, enum cube_wire_end what)
+{
+	init_times_deadline(ms * INIT_MS, what);
+	return 0;
+}
+
 const struct init_handler init_actions = {
 	.hello = act_hello,
 	.start = act_start,
@@ -181,6 +195,8 @@ const struct init_handler init_actions = {
 	.paused = act_paused,
 	.ack = act_ack,
 	.resume = act_resume,
+	.look = act_look,
+	.deadline = act_deadline,
 };
 
 static struct init_timer shutdown_timer;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "backends/agent/init/report.h"
+#include "backends/agent/init/times.h"
 #include "backends/base/macros.h"
 
 #define CONN_RETRY  (250 * INIT_MS) /* a stream whose other side is away */
@@ -43,6 +44,11 @@ bool init_conn_passes_fds(void)
 	return conn.socket;
 }
 
+bool init_conn_up(void)
+{
+	return conn.up;
+}
+
 static int conn_open(int in, int out);
 
 static void conn_again(struct init_timer *t)
@@ -63,6 +69,7 @@ static void conn_end(void)
 	init_dispatch_done(&conn_dispatch);
 	cube_wire_feed_init(&conn_feed);
 	init_report_none();
+	init_times_alone();
 	if (conn.forever) {
 		init_timer_set(&conn.retry, init_now() + CONN_RETRY, conn_again);
 		return;

@@ -22,6 +22,8 @@ void init_conn_flush(void);
 /* Queues the agent's HELLO, in answer to the daemon's, and behind it all that the daemon has to know. 0 or
  * -ENOMEM. */
 int init_conn_greet(const struct cube_wire_hello *m);
+/* A daemon is connected, and has said HELLO. */
+bool init_conn_up(void);
 /* The daemon can pass descriptors. */
 bool init_conn_passes_fds(void);
 

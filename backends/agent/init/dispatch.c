@@ -11,6 +11,7 @@
 
 #define SECONDS_MAX UINT32_MAX
 #define PAUSE_MAX   (UINT64_C(1) << 40) /* milliseconds: some thirty years */
+#define LIFE_MAX    (UINT64_C(1) << 43) /* milliseconds: more than a daemon counts */
 
 void init_dispatch_init(struct init_dispatch *d, const struct init_handler *handler)
 {
@@ -211,6 +212,21 @@ static int on_resume(struct init_dispatch *d, const struct cube_wire_head *head,
 	return cube_wire_get_number(body, head->len, &from) ? d->handler->resume(head->id, from) : -EPROTO;
 }
 
+static int on_look(struct init_dispatch *d, const struct cube_wire_head *head, const void *body)
+{
+	(void)body;
+	return head->len == 0 ? d->handler->look() : -EPROTO;
+}
+
+static int on_deadline(struct init_dispatch *d, const struct cube_wire_head *head, const void *body)
+{
+	uint64_t ms, what;
+
+	if (!cube_wire_get_pair(body, head->len, &ms, &what) || ms > LIFE_MAX || what >= CUBE_WIRE_END_COUNT)
+		return -EPROTO;
+	return d->handler->deadline(ms, (enum cube_wire_end)what);
+}
+
 static const struct {
 	enum cube_wire_type type;
 	int (*fn)(struct init_dispatch *d, const struct cube_wire_head *head, const void *body);
@@ -222,7 +238,8 @@ static const struct {
 	{CUBE_WIRE_FORGET, on_forget},     {CUBE_WIRE_SESSION_CLOSE, on_session_close},
 	{CUBE_WIRE_KILL_ALL, on_kill_all}, {CUBE_WIRE_FREEZE, on_freeze},
 	{CUBE_WIRE_PAUSED, on_paused},     {CUBE_WIRE_ACK, on_ack},
-	{CUBE_WIRE_RESUME, on_resume},
+	{CUBE_WIRE_RESUME, on_resume},     {CUBE_WIRE_LOOK, on_look},
+	{CUBE_WIRE_DEADLINE, on_deadline},
 };
 
 int init_dispatch_frame(struct init_dispatch *d, const struct cube_wire_head *head, const void *body)

@@ -31,6 +31,8 @@ struct init_handler {
 	int (*paused)(uint64_t ms);
 	int (*ack)(uint64_t job, uint64_t upto);
 	int (*resume)(uint64_t job, uint64_t from);
+	int (*look)(void);
+	int (*deadline)(uint64_t ms, enum cube_wire_end what);
 };
 
 /* What came with one message: a START's descriptors, for they are sent together and never received with

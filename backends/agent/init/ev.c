@@ -42,6 +42,11 @@ uint64_t init_now(void)
 	return ev_clock(CLOCK_MONOTONIC);
 }
 
+uint64_t init_boottime(void)
+{
+	return ev_clock(CLOCK_BOOTTIME);
+}
+
 uint64_t init_wall(void)
 {
 	return ev_clock(CLOCK_REALTIME);

@@ -39,6 +39,8 @@ void init_ev_del(struct init_ev *ev);
 
 uint64_t init_now(void);
 uint64_t init_wall(void);
+/* Goes on while the machine is suspended, as init_now does not. */
+uint64_t init_boottime(void);
 /* @fn is called once, at @at or later (never before what had come by then was read: a message that moves a
  * time-out wins against it). Replaces an earlier setting. */
 void init_timer_set(struct init_timer *t, uint64_t at, void (*fn)(struct init_timer *));

@@ -92,6 +92,19 @@ void init_everyone_freeze(bool on)
 	init_procs_done(&frozen);
 }
 
+uint64_t init_everyone_count(void)
+{
+	struct init_procs all = {0};
+	uint64_t n = 0;
+
+	if (everyone_list(&all) == 0) {
+		for (size_t i = 0; i < all.len; i++)
+			n += !init_group_is_shell(all.all[i].pid);
+	}
+	init_procs_done(&all);
+	return n;
+}
+
 bool init_everyone_left(void)
 {
 	struct init_procs all = {0};

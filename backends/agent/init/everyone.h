@@ -5,6 +5,7 @@
 #define CUBEFS_BACKENDS_AGENT_INIT_EVERYONE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 void init_everyone_signal(int sig);
 /* @on: STOP, until a look finds nobody who runs; remembers who had been stopped before. Else CONT for the
@@ -12,5 +13,8 @@ void init_everyone_signal(int sig);
 void init_everyone_freeze(bool on);
 /* Is there anybody alive? */
 bool init_everyone_left(void);
+
+/* How many there are besides the shells of sessions: while no command runs, what ended ones left. */
+uint64_t init_everyone_count(void);
 
 #endif

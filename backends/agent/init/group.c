@@ -164,6 +164,17 @@ bool init_group_is_ours(pid_t pid)
 	return false;
 }
 
+bool init_group_is_shell(pid_t pid)
+{
+	cube_list_each (i, &groups) {
+		const struct init_group *g = cube_list_entry(i, struct init_group, link);
+
+		if (g->session != 0 && g->owner != NULL && g->main == pid)
+			return true;
+	}
+	return false;
+}
+
 void init_group_main_gone(struct init_group *g, int status)
 {
 	if (g->gone)

@@ -74,6 +74,9 @@ void init_group_kill_session(uint64_t session);
 /* True for a wrapper, which belongs to the agent. */
 bool init_group_is_ours(pid_t pid);
 
+/* True for the shell of a session that is still the agent's. */
+bool init_group_is_shell(pid_t pid);
+
 /* Reaps what has ended, orphans too, tells the owners, and drops released groups that are empty. */
 void init_group_reap(void);
 /* The main process is there, as far as is known. */

@@ -10,6 +10,7 @@
  *   child*.c    between fork and exec               user.c       users
  *   group*.c    everything that a job started       procs.c      /proc
  *   everyone.c  all processes at once               shell.c      which shell
+ *   times.c     the end of its life, and what ended commands left
  *
  * The protocol is in docs/cube-init-protocol.md. Everything inside the sandbox is hostile: the agent is not
  * dumpable, waits for nothing but the loop, and takes nothing that it reads from inside to be well formed. */

@@ -18,6 +18,8 @@ static struct cube_list lazy = {&lazy, &lazy};
 static struct cube_list urgent_sessions = {&urgent_sessions, &urgent_sessions};
 static struct init_timer lazy_timer;
 static bool sync_pending;
+static bool left_pending;
+static uint64_t left;
 static uint64_t refused[REFUSED_MAX];
 static unsigned refused_len;
 
@@ -68,6 +70,12 @@ void init_tell_refused(uint64_t id)
 {
 	if (refused_len < REFUSED_MAX)
 		refused[refused_len++] = id;
+}
+
+void init_tell_left(uint64_t n)
+{
+	left = n;
+	left_pending = true;
 }
 
 /* What was forgotten and has ended meanwhile is there as well: its last output has not been told. */
@@ -277,6 +285,17 @@ static void report_synced(struct init_outbox *out)
 	sync_pending = false;
 }
 
+static void report_left(struct init_outbox *out)
+{
+	struct cube_wire_out w;
+
+	if (!report_open(out, &w, REPORT_SMALL))
+		return;
+	(void)cube_wire_put_number(&w, CUBE_WIRE_LEFT, 0, left);
+	out->len += w.len;
+	left_pending = false;
+}
+
 static bool report_room(const struct init_outbox *out)
 {
 	return out->len - out->off < REPORT_SOFT;
@@ -297,6 +316,8 @@ void init_report_fill(struct init_outbox *out)
 	}
 	if (sync_pending && cube_list_empty(&urgent) && cube_list_empty(&urgent_sessions))
 		report_synced(out);
+	if (left_pending && !sync_pending)
+		report_left(out);
 }
 
 void init_report_none(void)
@@ -306,7 +327,7 @@ void init_report_none(void)
 	report_hurry(NULL);
 	init_timer_stop(&lazy_timer);
 	refused_len = 0;
-	sync_pending = false;
+	sync_pending = left_pending = false;
 	while ((e = cube_list_pop(&urgent)) != NULL)
 		cube_list_entry(e, struct init_job, tell)->telling = 0;
 	while ((e = cube_list_pop(&urgent_sessions)) != NULL)

@@ -27,6 +27,9 @@ void init_tell_nothing_session(struct init_session *s);
 /* A job for which there is no memory: its end is told, and no record is kept. */
 void init_tell_refused(uint64_t id);
 
+/* How many processes ended commands have left. */
+void init_tell_left(uint64_t n);
+
 /* A new daemon: everything, then SYNCED. */
 void init_report_all(void);
 /* There is no daemon: the marks are dropped. */

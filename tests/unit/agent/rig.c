@@ -149,6 +149,15 @@ static void on_ended(void *ctx, uint64_t id, const struct cube_end_record *end, 
 	told_done(r);
 }
 
+static void on_left(void *ctx, uint64_t n)
+{
+	struct rig *r = told(ctx, "left");
+
+	r->lefts++;
+	r->left = n;
+	told_done(r);
+}
+
 static void on_down(void *ctx, const struct cube_err *err)
 {
 	struct rig *r = told(ctx, "down");
@@ -166,6 +175,7 @@ static const struct cube_link_handler handler = {
 	.input = on_input,
 	.session = on_session,
 	.ended = on_ended,
+	.left = on_left,
 	.down = on_down,
 };
 

@@ -56,7 +56,8 @@ struct rig {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	uint64_t boot;
-	unsigned ups, syncs, downs;
+	unsigned ups, syncs, downs, lefts;
+	uint64_t left; /* as was last told */
 	struct cube_err down;
 	struct rig_job jobs[RIG_JOBS];
 	unsigned n_jobs;

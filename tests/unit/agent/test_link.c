@@ -25,7 +25,8 @@
 struct seen {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	unsigned calls, ups, syncs, starts, outputs, inputs, sessions, ends, downs;
+	unsigned calls, ups, syncs, starts, outputs, inputs, sessions, ends, lefts, downs;
+	uint64_t left;
 	uint64_t total, err_total, got;
 	char cwd[64], exports[64];
 	struct cube_end_record end;
@@ -119,6 +120,15 @@ static void on_ended(void *ctx, uint64_t job, const struct cube_end_record *end,
 	pthread_mutex_unlock(&s->lock);
 }
 
+static void on_left(void *ctx, uint64_t n)
+{
+	struct seen *s = enter(ctx);
+
+	s->left = n;
+	s->lefts++;
+	pthread_mutex_unlock(&s->lock);
+}
+
 static void on_down(void *ctx, const struct cube_err *err)
 {
 	struct seen *s = enter(ctx);
@@ -136,6 +146,7 @@ static const struct cube_link_handler handler = {
 	.input = on_input,
 	.session = on_session,
 	.ended = on_ended,
+	.left = on_left,
 	.down = on_down,
 };
 

@@ -72,6 +72,11 @@ static void on_ended(void *ctx, uint64_t job, const struct cube_end_record *end,
 	ear_add(ctx, &h);
 }
 
+static void on_left(void *ctx, uint64_t n)
+{
+	(void)ctx, (void)n;
+}
+
 static void on_down(void *ctx, const struct cube_err *err)
 {
 	ear_add(ctx, &(struct heard){.kind = HEARD_DOWN, .err = *err});
@@ -85,6 +90,7 @@ static const struct cube_link_handler ear_handler = {
 	.input = on_input,
 	.session = on_session,
 	.ended = on_ended,
+	.left = on_left,
 	.down = on_down,
 };
 

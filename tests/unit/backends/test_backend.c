@@ -380,6 +380,7 @@ static void no_link(void **state)
 		.input = never_input,
 		.session = never_session,
 		.ended = never_ended,
+		.left = never,
 		.down = never_down,
 	};
 	struct cube_backend *b = *state;

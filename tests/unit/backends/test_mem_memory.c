@@ -79,6 +79,11 @@ static void on_ended(void *ctx, uint64_t job, const struct cube_end_record *end,
 	atomic_fetch_add(&c->ended, 1);
 }
 
+static void on_left(void *ctx, uint64_t n)
+{
+	(void)ctx, (void)n;
+}
+
 static void on_down(void *ctx, const struct cube_err *err)
 {
 	struct counts *c = ctx;
@@ -95,6 +100,7 @@ static const struct cube_link_handler handler = {
 	.input = on_input,
 	.session = on_session,
 	.ended = on_ended,
+	.left = on_left,
 	.down = on_down,
 };
 

@@ -10,7 +10,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/log.h"
 
-static const uint64_t then = UINT64_C(1795980186120000000);
+static const _Atomic uint64_t then = UINT64_C(1795980186120000000);
 
 struct capture {
 	int fds[2];

@@ -232,7 +232,8 @@ static void test_times(void **state)
 
 static void test_clock(void **state)
 {
-	uint64_t fake = 5, mono, wall;
+	_Atomic uint64_t fake = 5;
+	uint64_t mono, wall;
 
 	(void)state;
 	cube_clock_fake(&fake);
