@@ -119,6 +119,16 @@ static void show_head(struct cube_cube *c, struct cube_buf *out)
 	cube_show_str(out, "pool", c->pool_cold ? CUBE_STOCK_COLD : c->pool);
 }
 
+/* Those that run now, of jobs and of sessions. */
+static uint64_t show_commands(const struct cube_cube *c)
+{
+	uint64_t n = 0;
+
+	cube_list_each (i, &c->jobs)
+		n += cube_list_entry(i, struct cube_job, link)->state == CUBE_JOB_RUNNING;
+	return n;
+}
+
 int cube_show_status(struct cube_cube *c, struct cube_buf *out)
 {
 	show_head(c, out);
@@ -133,6 +143,7 @@ int cube_show_status(struct cube_cube *c, struct cube_buf *out)
 	cube_show_str(out, "resume", c->resume ? "yes" : "no");
 	show_limits(c, out);
 	show_usage(c, out);
+	cube_show_num(out, "commands", show_commands(c));
 	cube_show_str(out, "doing", c->doing);
 	cube_buf_add(out, c->done.data, c->done.len);
 	cube_show_labels(c, show_label, out);
@@ -260,6 +271,7 @@ static void info_basics(struct cube_cube *c, json_t *o)
 	info_str(o, "net", show_net(c));
 	info_num(o, "command_timeout", c->command_timeout_s);
 	(void)json_object_set_new(o, "resume", json_boolean(c->resume));
+	info_num(o, "commands", show_commands(c));
 	info_str(o, "doing", c->doing);
 }
 

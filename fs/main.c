@@ -26,6 +26,7 @@ static const struct main_command main_commands[] = {
 	{"umount", cube_cli_umount},
 	{"doctor", cube_cli_doctor},
 	{"sh", cube_cli_sh},
+	{"top", cube_cli_top},
 };
 
 /* Everything that can be wrong and is known without mounting. */

@@ -134,6 +134,7 @@ void cube_opts_usage(FILE *out)
 	(void)fputs("usage: cubefs [-f] [-o OPTION,...] [--config FILE] [--state DIR] MOUNTPOINT\n"
 		    "       cubefs umount MOUNTPOINT    ends the daemon; the sandboxes stay as they are\n"
 		    "       cubefs sh [NAME|PATH]       an interactive shell in a sandbox\n"
+		    "       cubefs top [-b] [MOUNTPOINT] what the sandboxes do, live\n"
 		    "       cubefs doctor               checks this machine and every configured backend\n"
 		    "\n"
 		    "Mounts the tree of agent sandboxes at MOUNTPOINT, which is made if it is missing, and "

@@ -10,6 +10,7 @@
 int cube_cli_umount(int argc, char **argv);
 int cube_cli_doctor(int argc, char **argv);
 int cube_cli_sh(int argc, char **argv);
+int cube_cli_top(int argc, char **argv);
 
 /* "cubefs: SENTENCE" on stderr; returns 1. */
 int cube_cli_fail(const struct cube_err *err);
