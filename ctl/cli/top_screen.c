@@ -196,8 +196,7 @@ static void screen_draw_help(void)
 		"  up down j k PgUp PgDn Home End   choose a sandbox",
 		"  < > s                            order by another column",
 		"  N S B C M D O P I                order by name, state, backend, cpu, memory, disk,",
-		"                                   commands, pids, idle time; once more: the other way "
-		"round",
+		"                                   commands, pids, idle time; again: the other way",
 		"  R                                the other way round",
 		"  /                                show those with a text in name, state, backend or labels",
 		"  p  r                             pause, resume the chosen one",
