@@ -225,6 +225,10 @@ struct cube_backend_ops {
 	uint32_t caps;       /* what the kind can ever do */
 	enum cube_par par;
 	const char *const *keys; /* NULL ended: its own keys of a create line; may be NULL */
+	/* What it makes lies beside our state, on the same disk, and runs no longer than this machine does: where
+	 * the machine fails both are found as they were at one moment. Of a creation by any other backend the
+	 * intention is on the medium first. */
+	bool beside_state;
 
 	/* Optional. Called by the supervisor while the process is single-threaded, before any instance is
 	 * opened: enter the namespaces that the kind needs, make what must outlive a worker (descriptors

@@ -267,7 +267,8 @@ static int create_accept(struct cube_cube *c, struct cube_err *err)
 
 	if (r == 0)
 		r = cube_cube_open_dir(c, err);
-	cube_own(c)->sync_due = true; /* by the thread that goes on to make it (cube_op_run_create) */
+	/* Else by the thread that goes on to make it (cube_op_run_create). */
+	cube_own(c)->sync_due = !c->service->backend->ops->beside_state;
 	if (r == 0)
 		r = cube_state_save(c, err);
 	if (r == 0 && !cube_own(c)->unseen)

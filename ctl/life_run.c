@@ -14,15 +14,21 @@ static struct cube_backend *op_backend(struct cube_op *op)
 	return op->cube->service->backend;
 }
 
+/* The intention is on the medium before anything exists. */
+static void run_create_sync(struct cube_cube *c)
+{
+	cube_domain_enter(c->domain);
+	cube_own(c)->sync_due = false;
+	cube_domain_leave(c->domain);
+	cube_state_sync(c->dir_fd);
+}
+
 void cube_op_run_create(struct cube_op *op)
 {
 	char *id = NULL;
 
-	/* The intention is on the medium before anything exists. */
-	cube_domain_enter(op->cube->domain);
-	cube_own(op->cube)->sync_due = false;
-	cube_domain_leave(op->cube->domain);
-	cube_state_sync(op->cube->dir_fd);
+	if (!op_backend(op)->ops->beside_state)
+		run_create_sync(op->cube);
 	cube_output_prepare(op->cube);
 	op->code = cube_backend_create(op_backend(op), &op->spec.spec, op->cancel, &id, &op->err);
 	if (op->code < 0)

@@ -3,7 +3,7 @@
  *
  * A save is written and renamed before it returns, so that a daemon killed at any instruction has the old or
  * the new one. That needs no fsync, which would hold the domain's lock for as long as the disk likes; the
- * medium follows behind, and always before the backend is told to make something (cube_state_sync). */
+ * medium follows behind, and before a backend elsewhere is told to make something (cube_state_sync). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

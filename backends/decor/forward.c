@@ -372,6 +372,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		.caps = from->caps,
 		.par = from->par,
 		.keys = from->keys,
+		.beside_state = from->beside_state,
 		.prepare = from->prepare,
 		.open = from->open,
 		.close = forward_close,

@@ -258,6 +258,7 @@ const struct cube_backend_ops cube_backend_local = {
 	.summary = "sandboxes on this machine (crun, overlayfs)",
 	.caps = LOCAL_CAPS,
 	.par = CUBE_PAR_PER_CUBE,
+	.beside_state = true,
 	.prepare = cube_local_host_prepare,
 	.open = local_open,
 	.close = local_close,
