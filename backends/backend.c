@@ -35,6 +35,7 @@ static const struct {
 	{"ports", "connect to what listens in a sandbox"},
 	{"volumes", "keep volumes"},
 	{"bind", "show a directory of this machine in a sandbox"},
+	{"build", "build templates from steps"},
 };
 
 const char *cube_cap_name(unsigned n)
@@ -504,25 +505,89 @@ int cube_backend_template_list(struct cube_backend *b, void (*each)(void *ctx, c
 	return call_end(&c, r, err);
 }
 
-int cube_backend_template_import(struct cube_backend *b, const char *name, const char *source, int source_fd,
-				 void (*log)(void *ctx, const char *line), void *ctx,
-				 struct cube_cancel *cancel, struct cube_err *err)
+int cube_backend_template_check(struct cube_backend *b, const struct cube_template_order *o,
+				struct cube_err *err)
 {
-	struct call c = CALL("template_import", name);
+	struct call c = CALL("template_check", o->name);
 	int r = call_begin_template(&c);
 
 	if (r == 0)
-		r = b->ops->template_import(b, name, source, source_fd, log, ctx, cancel, &c.why);
+		r = b->ops->template_check(b, o, &c.why);
 	return call_end(&c, r, err);
+}
+
+int cube_backend_template_import(struct cube_backend *b, const struct cube_template_order *o,
+				 struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct call c = CALL("template_import", o->name);
+	int r = call_begin_template(&c);
+
+	assert(o->log != NULL && o->progress != NULL);
+	if (r == 0)
+		r = b->ops->template_check(b, o, &c.why);
+	if (r == 0)
+		r = b->ops->template_import(b, o, cancel, &c.why);
+	return call_end(&c, r, err);
+}
+
+static int call_begin_template_or_layer(struct call *c)
+{
+	if (c->on != NULL && cube_name_layer_ok(c->on))
+		return call_begin(c, CUBE_CAP_TEMPLATES);
+	return call_begin_template(c);
 }
 
 int cube_backend_template_remove(struct cube_backend *b, const char *name, struct cube_err *err)
 {
 	struct call c = CALL("template_remove", name);
-	int r = call_begin_template(&c);
+	int r = call_begin_template_or_layer(&c);
 
 	if (r == 0)
 		r = b->ops->template_remove(b, name, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_template_config(struct cube_backend *b, const char *name, struct cube_template_config *ret,
+				 struct cube_err *err)
+{
+	struct call c = CALL("template_config", name);
+	int r = call_begin_template_or_layer(&c);
+
+	cube_template_config_init(ret);
+	if (r == 0)
+		r = b->ops->template_config(b, name, ret, &c.why);
+	if (r == 0 && !cube_check_template_config(ret))
+		r = call_nonsense(&c, "an environment that is none");
+	if (r < 0)
+		cube_template_config_done(ret);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_template_commit(struct cube_backend *b, const char *id, const char *name,
+				 struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct call c = CALL("template_commit", id);
+	int r = call_begin_id(&c, CUBE_CAP_BUILD);
+
+	if (r == 0 && !cube_name_layer_ok(name))
+		r = cube_fail(&c.why, -EINVAL, "'%s' is no name of a layer", name);
+	if (r == 0)
+		r = b->ops->template_commit(b, id, name, cancel, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
+				 const struct cube_template_config *config, struct cube_err *err)
+{
+	struct call c = CALL("template_derive", t->name);
+	int r = call_begin_template(&c);
+
+	if (r == 0)
+		r = cube_backend_need(b, CUBE_CAP_BUILD, &c.why);
+	if (r == 0 && !cube_name_template_ok(base) && !cube_name_layer_ok(base))
+		r = cube_fail(&c.why, -EINVAL, "'%s' is no template name", base);
+	if (r == 0)
+		r = b->ops->template_derive(b, base, t, config, &c.why);
 	return call_end(&c, r, err);
 }
 

@@ -48,7 +48,7 @@ enum cube_cap {
 	CUBE_CAP_PAUSE = 1u << 2,     /* pause, resume; memory stays */
 	CUBE_CAP_STOP = 1u << 3,      /* stop, start; files stay */
 	CUBE_CAP_TTY = 1u << 4,       /* terminals for jobs */
-	CUBE_CAP_TEMPLATES = 1u << 5, /* template_import, template_remove */
+	CUBE_CAP_TEMPLATES = 1u << 5, /* template_list, template_import, template_remove, template_config */
 	CUBE_CAP_NET_OPEN = 1u << 6,  /* net=open */
 	CUBE_CAP_CPUS = 1u << 7,      /* limits it can keep */
 	CUBE_CAP_MEMORY = 1u << 8,
@@ -61,8 +61,9 @@ enum cube_cap {
 	CUBE_CAP_PORTS = 1u << 15,   /* dial, listening */
 	CUBE_CAP_VOLUMES = 1u << 16, /* volumes that outlive sandboxes: volume_*, spec.volumes */
 	CUBE_CAP_BIND = 1u << 17,    /* directories of this machine in a sandbox: bind, unbind */
+	CUBE_CAP_BUILD = 1u << 18,   /* template_commit, template_derive */
 };
-#define CUBE_CAP_COUNT 18
+#define CUBE_CAP_COUNT 19
 /* "exec", "files", ... of bit number @n; NULL beyond. */
 const char *cube_cap_name(unsigned n);
 
@@ -173,7 +174,8 @@ struct cube_root {
 			  */
 };
 
-/* What a template looks like. */
+/* What a template looks like. A name that begins with '~' (cube_name_layer_ok) is a layer: a step of a build,
+ * which only other templates are made of. */
 struct cube_template {
 	char name[CUBE_ID_MAX + 1];
 	char state[16]; /* "ready", "importing", "error" */
@@ -181,6 +183,35 @@ struct cube_template {
 	char fingerprint[72];
 	uint64_t size;    /* bytes; UINT64_MAX not known */
 	char reason[200]; /* runs no: why */
+};
+
+/* What a template says of the programs in it, as images do. The environment is that of every sandbox made
+ * of it; the rest is shown and else left to who builds further on it. */
+struct cube_template_config {
+	struct cube_buf env;        /* NUL-separated NAME=VALUE, each name once */
+	struct cube_buf entrypoint; /* NUL-separated words */
+	char workdir[256];          /* absolute; "": not said */
+	char user[72];              /* NAME, UID or UID:GID; "": not said */
+};
+#define CUBE_TEMPLATE_TEXT ((size_t)64 << 10) /* bytes of env, of entrypoint */
+void cube_template_config_init(struct cube_template_config *c);
+void cube_template_config_done(struct cube_template_config *c);
+/* 0 or -ENOMEM; @to is empty. */
+int cube_template_config_copy(struct cube_template_config *to, const struct cube_template_config *from);
+
+/* What is to become a template. */
+struct cube_template_order {
+	const char *name;
+	const char *source; /* as written in the verb: a path, a URL, image:REFERENCE, id:PROVIDER-ID */
+	int fd;             /* open where it is a path of this machine, with the writer's rights; else -1 */
+	const char *
+		sha256; /* the checksum that the file has, 64 lower case hexadecimal digits; NULL: not said */
+	const char *os; /* NULL: not said */
+	bool uefi, tpm, specialized; /* what a machine made of it needs */
+	/* Progress; both required. Called on the thread of the call. */
+	void (*log)(void *ctx, const char *line);
+	void (*progress)(void *ctx, unsigned percent); /* of all, where it is known */
+	void *ctx;
 };
 
 struct cube_volume {
@@ -307,14 +338,33 @@ struct cube_backend_ops {
 			 void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
 			 struct cube_err *err);
 
-	/* CUBE_CAP_TEMPLATES. import is resumable and idempotent; progress as text lines through @log. */
+	/* CUBE_CAP_TEMPLATES. All of them, layers too. */
 	int (*template_list)(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
 			     void *ctx, struct cube_err *err);
-	int (*template_import)(struct cube_backend *b, const char *name, const char *source, int source_fd,
-			       void (*log)(void *ctx, const char *line), void *ctx,
+	/* Could it be imported? Looks at the order alone: blocks not, changes nothing. -EOPNOTSUPP what this
+	 * backend takes not (a source, an os, a firmware); -EINVAL. */
+	int (*template_check)(struct cube_backend *b, const struct cube_template_order *o,
+			      struct cube_err *err);
+	/* Whole or not at all, resumable, and nothing where the same content is there under that name already.
+	 * Replaces another content, unless something is made of it (-EBUSY). */
+	int (*template_import)(struct cube_backend *b, const struct cube_template_order *o,
 			       struct cube_cancel *cancel, struct cube_err *err);
-	int (*template_remove)(struct cube_backend *b, const char *name,
-			       struct cube_err *err); /* -EBUSY: in use */
+	/* -EBUSY: in use, by a sandbox or by a template that was built on it. */
+	int (*template_remove)(struct cube_backend *b, const char *name, struct cube_err *err);
+	/* Adds to *ret, which is empty. -ENOENT. */
+	int (*template_config)(struct cube_backend *b, const char *name, struct cube_template_config *ret,
+			       struct cube_err *err);
+
+	/* CUBE_CAP_BUILD. The root file system of the stopped sandbox @id becomes the layer @name: what it was
+	 * made of and what was changed since, without /workspace and what a creation writes to /etc. A layer of
+	 * that name is there already: nothing. The sandbox may be used up by it and is destroyed next. */
+	int (*template_commit)(struct cube_backend *b, const char *id, const char *name,
+			       struct cube_cancel *cancel, struct cube_err *err);
+	/* The template @t->name is made with the files of @base (a template or a layer), and with the source
+	 * and fingerprint of @t and with @config, in one step. One of that name is replaced, unless something is
+	 * made of it (-EBUSY); with the same fingerprint and base it is nothing. */
+	int (*template_derive)(struct cube_backend *b, const char *base, const struct cube_template *t,
+			       const struct cube_template_config *config, struct cube_err *err);
 
 	/* CUBE_CAP_VOLUMES. A volume is told by its uid, which is ours as a sandbox's is (16 hexadecimal
 	 * digits); what people call it is a word that the backend may show, and that may change. make: an
@@ -402,10 +452,10 @@ int cube_backend_listening(struct cube_backend *b, const char *id,
 			   struct cube_err *err);
 int cube_backend_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
 			       void *ctx, struct cube_err *err);
-/* @source as written in the verb; @source_fd an open descriptor where it is a path of this machine, opened
- * with the writer's rights (else -1). */
-int cube_backend_template_import(struct cube_backend *b, const char *name, const char *source, int source_fd,
-				 void (*log)(void *ctx, const char *line), void *ctx,
+/* May be called under the domain's lock. */
+int cube_backend_template_check(struct cube_backend *b, const struct cube_template_order *o,
+				struct cube_err *err);
+int cube_backend_template_import(struct cube_backend *b, const struct cube_template_order *o,
 				 struct cube_cancel *cancel, struct cube_err *err);
 int cube_backend_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
 int cube_backend_volume_make(struct cube_backend *b, const char *uid, const char *name,
@@ -418,6 +468,13 @@ int cube_backend_volume_root(struct cube_backend *b, const char *uid, struct cub
 int cube_backend_bind(struct cube_backend *b, const char *id, const struct cube_bind *bind,
 		      struct cube_cancel *cancel, struct cube_err *err);
 int cube_backend_unbind(struct cube_backend *b, const char *id, const char *path, struct cube_err *err);
+/* @ret is initialised, and empty after a failure; what the backend says is checked. */
+int cube_backend_template_config(struct cube_backend *b, const char *name, struct cube_template_config *ret,
+				 struct cube_err *err);
+int cube_backend_template_commit(struct cube_backend *b, const char *id, const char *name,
+				 struct cube_cancel *cancel, struct cube_err *err);
+int cube_backend_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
+				 const struct cube_template_config *config, struct cube_err *err);
 void cube_root_close(struct cube_root *root); /* closes its descriptors, sets them to -1 */
 
 #endif

@@ -46,6 +46,7 @@ static const struct op_rule op_rules[] = {
 	OP(listening, CUBE_CAP_PORTS),
 	OP(template_list, CUBE_CAP_TEMPLATES),
 	OP(template_import, CUBE_CAP_TEMPLATES),
+	OP(template_check, CUBE_CAP_TEMPLATES),
 	OP(template_remove, CUBE_CAP_TEMPLATES),
 	OP(volume_make, CUBE_CAP_VOLUMES),
 	OP(volume_remove, CUBE_CAP_VOLUMES),
@@ -53,6 +54,9 @@ static const struct op_rule op_rules[] = {
 	OP(volume_root, CUBE_CAP_VOLUMES),
 	OP(bind, CUBE_CAP_BIND),
 	OP(unbind, CUBE_CAP_BIND),
+	OP(template_config, CUBE_CAP_TEMPLATES),
+	OP(template_commit, CUBE_CAP_BUILD),
+	OP(template_derive, CUBE_CAP_BUILD),
 };
 #undef OP
 
@@ -129,7 +133,8 @@ int cube_check_mark(const struct cube_spec *spec, struct cube_err *err)
 
 static int check_form(const struct cube_spec *spec, struct cube_err *err)
 {
-	if (spec->template != NULL && !cube_name_template_ok(spec->template))
+	if (spec->template != NULL && !cube_name_template_ok(spec->template) &&
+	    !cube_name_layer_ok(spec->template))
 		return cube_fail(err, -EINVAL, "'%s' is no template name", spec->template);
 	for (size_t i = 0; i < spec->n_env; i++) {
 		if (!env_ok(&spec->env[i]))
@@ -238,7 +243,26 @@ bool cube_check_template(struct cube_template *t)
 	tidy(t->source, sizeof(t->source));
 	tidy(t->fingerprint, sizeof(t->fingerprint));
 	tidy(t->reason, sizeof(t->reason));
-	return cube_name_template_ok(t->name) && t->state[0] != '\0';
+	return (cube_name_template_ok(t->name) || cube_name_layer_ok(t->name)) && t->state[0] != '\0';
+}
+
+/* NUL-separated NAME=VALUE. */
+static bool env_text_ok(const struct cube_buf *env)
+{
+	for (size_t at = 0; at < env->len; at += strlen(env->data + at) + 1) {
+		const char *var = env->data + at, *eq = strchr(var, '=');
+
+		if (eq == NULL || !cube_name_env_ok(var, (size_t)(eq - var)))
+			return false;
+	}
+	return true;
+}
+
+bool cube_check_template_config(struct cube_template_config *c)
+{
+	tidy(c->workdir, sizeof(c->workdir));
+	tidy(c->user, sizeof(c->user));
+	return c->env.error == 0 && c->entrypoint.error == 0 && env_text_ok(&c->env);
 }
 
 void cube_check_status(const struct cube_backend *b, struct cube_status *st)

@@ -30,6 +30,7 @@ int cube_check_limits(const struct cube_backend *b, const struct cube_limits *li
 /* Answers. Strings are ended and made printable in place; false: not to be believed. */
 bool cube_check_info(struct cube_info *info);
 bool cube_check_template(struct cube_template *t);
+bool cube_check_template_config(struct cube_template_config *c);
 void cube_check_status(const struct cube_backend *b, struct cube_status *st);
 bool cube_check_root(const struct cube_root *root);
 bool cube_check_listener(struct cube_listener *l);

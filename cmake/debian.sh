@@ -5,7 +5,7 @@
 
 # shellcheck disable=SC2034 # used by who reads this file
 DEBIAN_BUILD=(gcc libc6-dev musl-tools cmake ninja-build pkgconf libfuse3-dev libjansson-dev libuv1-dev
-	libinih-dev libarchive-dev libcap-dev libssl-dev libhttp-parser-dev libncurses-dev)
+	libinih-dev libarchive-dev libcap-dev libssl-dev libhttp-parser-dev libcurl4-openssl-dev libncurses-dev)
 # shellcheck disable=SC2034
 DEBIAN_RUN=(fuse3 crun uidmap passt iproute2 btrfs-progs)
 # shellcheck disable=SC2034

@@ -164,6 +164,51 @@ static int create_check_spec(struct cube_cube *c, struct cube_err *err)
 	return r;
 }
 
+static void create_take_limits(struct cube_cube *c, const struct cube_limits *l)
+{
+	const struct cube_limits *said = &cube_own(c)->limits_said;
+
+	if (said->memory == 0 && l->memory != 0)
+		c->limits.memory = l->memory;
+	if (said->disk == 0 && l->disk != 0)
+		c->limits.disk = l->disk;
+	if (said->cpus_milli == 0 && l->cpus_milli != 0)
+		c->limits.cpus_milli = l->cpus_milli;
+}
+
+static int create_take_env(struct cube_cube *c, const struct cube_buf *from)
+{
+	struct cube_buf *keys = &cube_own(c)->env_keys, env = CUBE_BUF(2 * CUBE_ENV_MAX);
+	int r = cube_env_apply(create_env, sizeof(create_env), from->data, from->len, &env);
+
+	cube_buf_reset(&c->env);
+	if (r == 0)
+		r = cube_env_apply(env.data, env.len, cube_buf_str(keys), keys->len, &c->env);
+	cube_buf_done(&env);
+	if (r < 0)
+		return r;
+	cube_env_text_unref(cube_own(c)->env_text);
+	cube_own(c)->env_text = cube_create_env_text(cube_buf_str(&c->env), c->env.len);
+	return cube_own(c)->env_text != NULL ? 0 : -ENOMEM;
+}
+
+/* What its template brings along, where the create line says nothing else, and nobody did meanwhile. */
+static int create_take_template(struct cube_cube *c, const struct cube_template_entry *t,
+				struct cube_err *err)
+{
+	int r = 0;
+
+	create_take_limits(c, &t->keys.limits);
+	if (t->config.env.len > 0 && c->env_version == 0) {
+		r = create_take_env(c, &t->config.env);
+		if (r < 0)
+			return cube_fail(err, r, "the environment of template '%s': %s", t->info.name,
+					 cube_errno_text(r));
+		r = cube_state_save_env(c, err);
+	}
+	return r == 0 ? cube_state_save(c, err) : r;
+}
+
 int cube_create_default_env(struct cube_cube *c)
 {
 	const struct cube_buf *keys = &cube_own(c)->env_keys;
@@ -210,6 +255,23 @@ void cube_create_limits(struct cube_cube *c)
 		c->limits.disk = with->disk;
 }
 
+/* An alias becomes the name that it stands for. */
+static int create_template(struct cube_cube *c, struct cube_err *err)
+{
+	const struct cube_template_entry *t =
+		c->template != NULL ? cube_template_named(c->service, c->template) : NULL;
+	char *name;
+
+	if (t == NULL || strcmp(t->info.name, c->template) == 0)
+		return 0;
+	name = cube_strdup(t->info.name);
+	if (name == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	cube_free(c->template);
+	c->template = name;
+	return 0;
+}
+
 static int create_fill(struct cube_cube *c, const char *name, const struct cube_create_key *keys, size_t n,
 		       struct cube_err *err)
 {
@@ -221,14 +283,18 @@ static int create_fill(struct cube_cube *c, const char *name, const struct cube_
 		return cube_fail(err, -ENOMEM, "out of memory");
 	r = cube_keys_apply(c, keys, n, err);
 	if (r == 0)
+		r = create_template(c, err);
+	if (r == 0)
 		r = create_fill_env(c, err);
 	if (r == 0)
+		r = cube_template_usable(c->service, c->template, NULL, err);
+	if (r >= 0)
 		r = create_check_spec(c, err);
 	if (r < 0)
 		return r;
+	cube_own(c)->limits_said = c->limits;
 	cube_create_limits(c);
-	r = cube_template_usable(c->service, c->template, NULL, err);
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 static void create_template_ready(struct cube_waiter *w)
@@ -252,6 +318,8 @@ void cube_create_go(struct cube_cube *c)
 		cube_wait_add(&t->changed, &own->template_wait);
 		return;
 	}
+	if (r == 0 && t != NULL)
+		r = create_take_template(c, t, &err);
 	if (r == 0)
 		r = cube_op_begin(c, CUBE_OP_CREATE, 0, NULL, &err);
 	if (r < 0) {

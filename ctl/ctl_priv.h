@@ -63,7 +63,7 @@ struct cube_refresh {
 	struct cube_service *service;
 	struct cube_domain *domain;
 	struct cube_status status;
-	struct cube_buf templates; /* struct cube_template after struct cube_template */
+	struct cube_buf templates; /* struct cube_template_known after struct cube_template_known */
 	struct cube_buf there;     /* struct cube_info after struct cube_info */
 	uint64_t stamp;
 	int code;
@@ -79,10 +79,21 @@ int cube_service_refresh(struct cube_domain *d, struct cube_service *s, struct c
 
 /* template.c. load: those that mkdir made and that still wait for an import; take: what the backend lists. */
 int cube_templates_load(struct cube_domain *d, struct cube_service *s, struct cube_err *err);
-void cube_templates_take(struct cube_domain *d, struct cube_service *s, const struct cube_template *list,
+struct cube_template_known {
+	struct cube_template t;
+	struct cube_template_config config;
+};
+void cube_templates_take(struct cube_domain *d, struct cube_service *s, struct cube_template_known *list,
 			 size_t n, uint64_t stamp);
 void cube_templates_close(struct cube_service *s);
-/* Is it there to be used (NULL: the default)? -ENOENT; 1: its import is under way, wait on *ret->changed. */
+/* template_record.c: keys, texts and layers, STATE/templates/BACKEND/NAME/record.json. */
+int cube_template_record_save(struct cube_template_entry *t, struct cube_err *err);
+void cube_template_record_load(struct cube_template_entry *t);
+/* A line in its log, with the time. */
+void cube_template_say(struct cube_template_entry *t, const char *line);
+
+/* Is it there to be used (NULL: the default)? 0 and, where it is known here, *ret; -ENOENT; 1: its import is
+ * under way, wait on *ret->changed. */
 int cube_template_usable(struct cube_service *s, const char *name, struct cube_template_entry **ret,
 			 struct cube_err *err);
 /* Starts an import; its end comes to @done under the lock. */
@@ -92,14 +103,17 @@ struct cube_import {
 	struct cube_domain *domain;
 	struct cube_cancel *cancel;
 	struct cube_caller by;
-	char *source;
+	char *source, *sha256; /* sha256 NULL: not said */
+	struct cube_template_keys keys;
+	bool uefi, tpm, specialized;
 	int code;
 	struct cube_err err;
 	void (*done)(struct cube_import *i); /* NULL: nobody waits */
 	void *ctx;
 };
 int cube_template_import(struct cube_domain *d, struct cube_template_entry *t, const struct cube_caller *by,
-			 const char *source, struct cube_import **ret, struct cube_err *err);
+			 const char *source, const struct cube_create_key *keys, size_t n_keys,
+			 struct cube_import **ret, struct cube_err *err);
 
 /* usage.c: asks for the counters of every running sandbox that somebody looked at lately; false: none. */
 #define CUBE_USAGE_MS 5000u
@@ -155,7 +169,9 @@ struct cube_own {
 	struct cube_alarm destroy_again;
 	unsigned destroy_tries;
 	struct cube_waiter template_wait; /* a creation that waits for its template's import */
-	struct cube_create_key *extra;    /* the backend's own create keys */
+	struct cube_limits
+		limits_said; /* by the create line; the others are the template's or the backend's */
+	struct cube_create_key *extra; /* the backend's own create keys */
 	size_t n_extra;
 	struct cube_env_text
 		*env_text;        /* c.env over the defaults, shared with the sessions that have seen it */

@@ -29,7 +29,7 @@ static int key_done(struct cube_cube *c, const char *value, struct cube_err *err
 
 static int key_template(struct cube_cube *c, const char *value, struct cube_err *err)
 {
-	if (!cube_name_template_ok(value))
+	if (!cube_template_alias_ok(value))
 		return key_bad(err, "template", value, "no name of a template");
 	cube_free(c->template);
 	c->template = cube_strdup(value);

@@ -184,9 +184,45 @@ void cube_services_close(struct cube_domain *d)
 
 static void refresh_template(void *ctx, const struct cube_template *t)
 {
+	struct cube_template_known known = {.t = *t};
 	struct cube_buf *out = ctx;
 
-	(void)cube_buf_add(out, t, sizeof(*t)); /* an overfull list is seen in out->error */
+	if (cube_name_layer_ok(t->name))
+		return;
+	cube_template_config_init(&known.config);
+	(void)cube_buf_add(out, &known, sizeof(known)); /* an overfull list is seen in out->error */
+}
+
+static struct cube_template_known *refresh_known(const struct cube_refresh *r, size_t *ret_n)
+{
+	*ret_n = r->templates.len / sizeof(struct cube_template_known);
+	return (struct cube_template_known *)(void *)r->templates.data;
+}
+
+/* On the pool's thread. */
+static void refresh_templates(struct cube_refresh *r)
+{
+	struct cube_backend *b = r->service->backend;
+	struct cube_template_known *known;
+	size_t n;
+	int code = cube_backend_template_list(b, refresh_template, &r->templates, NULL);
+
+	known = refresh_known(r, &n);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(known[i].t.state, "ready") == 0)
+			(void)cube_backend_template_config(b, known[i].t.name, &known[i].config, NULL);
+	if (code < 0)
+		r->templates.error = code;
+}
+
+static void refresh_templates_done(struct cube_refresh *r)
+{
+	size_t n;
+	struct cube_template_known *known = refresh_known(r, &n);
+
+	for (size_t i = 0; i < n; i++)
+		cube_template_config_done(&known[i].config);
+	cube_buf_done(&r->templates);
 }
 
 static void refresh_sandbox(void *ctx, const struct cube_info *info)
@@ -211,14 +247,14 @@ static void refresh_take_there(struct cube_refresh *r)
 static void refresh_take(struct cube_refresh *r)
 {
 	struct cube_service *s = r->service;
+	size_t n;
+	struct cube_template_known *known = refresh_known(r, &n);
 
 	s->status = r->status;
 	s->status_wall = cube_clock_wall();
 	refresh_take_there(r);
 	if (r->templates.error == 0 && s->backend->caps & CUBE_CAP_TEMPLATES)
-		cube_templates_take(r->domain, s,
-				    (const struct cube_template *)(const void *)r->templates.data,
-				    r->templates.len / sizeof(struct cube_template), r->stamp);
+		cube_templates_take(r->domain, s, known, n, r->stamp);
 }
 
 static void refresh_run(struct cube_work *w)
@@ -234,12 +270,8 @@ static void refresh_run(struct cube_work *w)
 		if (code < 0)
 			r->there.error = code;
 	}
-	if (b->caps & CUBE_CAP_TEMPLATES) {
-		int code = cube_backend_template_list(b, refresh_template, &r->templates, NULL);
-
-		if (code < 0)
-			r->templates.error = code;
-	}
+	if (b->caps & CUBE_CAP_TEMPLATES)
+		refresh_templates(r);
 	cube_domain_enter(d);
 	if (r->code == 0)
 		refresh_take(r);
@@ -249,7 +281,7 @@ static void refresh_run(struct cube_work *w)
 		cube_log(CUBE_LOG_WARNING, "ctl", "backend '%s': %s", b->name, r->err.text);
 	}
 	cube_wake(&d->changed);
-	cube_buf_done(&r->templates);
+	refresh_templates_done(r);
 	cube_buf_done(&r->there);
 	if (r->done != NULL)
 		r->done(r);

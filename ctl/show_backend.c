@@ -2,6 +2,7 @@
 /* The files of backends and their templates. */
 #include "ctl/show_priv.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "ctl/ctl_priv.h"
@@ -65,11 +66,45 @@ int cube_show_backend_ctl(struct cube_service *s, struct cube_buf *out)
 	return cube_show_usage(CUBE_SCOPE_BACKEND, s, out);
 }
 
+/* NUL-separated words as lines "KEY word". */
+static void show_words(struct cube_buf *out, const char *key, const struct cube_buf *words)
+{
+	for (size_t at = 0; at < words->len; at += strlen(words->data + at) + 1)
+		cube_show_str(out, key, words->data + at);
+}
+
+static void show_lines(struct cube_buf *out, const char *key, const struct cube_buf *text)
+{
+	char line[CUBE_TEMPLATE_ALIAS_MAX + 1];
+
+	for (size_t at = 0; at < text->len;) {
+		size_t n = strcspn(text->data + at, "\n");
+
+		(void)snprintf(line, sizeof(line), "%.*s", (int)n, text->data + at);
+		cube_show_str(out, key, line);
+		at += n + 1;
+	}
+}
+
 int cube_show_template_info(struct cube_template_entry *t, struct cube_buf *out)
 {
+	const struct cube_limits *l = &t->keys.limits;
+
 	cube_show_str(out, "source", t->info.source);
 	cube_show_str(out, "fingerprint", t->info.fingerprint);
+	cube_show_str(out, "os", t->keys.os);
+	if (l->cpus_milli != 0)
+		cube_show_milli(out, "cpus", l->cpus_milli);
+	else
+		cube_show_str(out, "cpus", NULL);
+	cube_show_num(out, "memory", l->memory != 0 ? l->memory : UINT64_MAX);
+	cube_show_num(out, "disk", l->disk != 0 ? l->disk : UINT64_MAX);
 	cube_show_num(out, "size", t->info.size);
+	show_lines(out, "alias", &t->texts[CUBE_TEMPLATE_ALIASES]);
+	show_words(out, "env", &t->config.env);
+	show_words(out, "entrypoint", &t->config.entrypoint);
+	cube_show_str(out, "workdir", t->config.workdir);
+	cube_show_str(out, "user", t->config.user);
 	if (t->info.reason[0] != '\0') {
 		cube_buf_adds(out, "runs no ");
 		cube_buf_add_escaped(out, t->info.reason, strlen(t->info.reason), false);
@@ -82,8 +117,13 @@ int cube_show_template_info(struct cube_template_entry *t, struct cube_buf *out)
 
 int cube_show_template_status(struct cube_template_entry *t, struct cube_buf *out)
 {
-	cube_show_str(out, "state", t->info.state);
-	cube_show_str(out, "reason", t->failure.text);
+	if (t->import != NULL && t->step[0] != '\0')
+		cube_buf_printf(out, "state building %s\n", t->step);
+	else if (t->import != NULL)
+		cube_buf_printf(out, "state importing %u\n", t->percent);
+	else
+		cube_show_str(out, "state", t->info.state);
+	cube_show_str(out, "reason", t->failure.text[0] != '\0' ? t->failure.text : t->info.reason);
 	return out->error;
 }
 

@@ -35,6 +35,9 @@ static struct cube_template_entry *template_new(struct cube_domain *d, struct cu
 	(void)snprintf(t->info.name, sizeof(t->info.name), "%s", name);
 	(void)snprintf(t->info.state, sizeof(t->info.state), "none");
 	t->info.size = UINT64_MAX;
+	cube_template_config_init(&t->config);
+	for (size_t i = 0; i < CUBE_TEMPLATE_TEXTS; i++)
+		cube_buf_init(&t->texts[i], CUBE_TEMPLATE_TEXT_MAX);
 	cube_buf_init(&t->log, TEMPLATE_LOG_MAX + 2 * TEMPLATE_LINE_MAX);
 	cube_waitq_init(&t->changed);
 	cube_list_push(&s->templates, &t->link);
@@ -52,6 +55,9 @@ void cube_template_unref(struct cube_template_entry *t)
 	if (t == NULL || --t->refs > 0)
 		return;
 	cube_cancel_unref(t->import);
+	cube_template_config_done(&t->config);
+	for (size_t i = 0; i < CUBE_TEMPLATE_TEXTS; i++)
+		cube_buf_done(&t->texts[i]);
 	cube_buf_done(&t->log);
 	cube_free(t);
 }
@@ -92,7 +98,7 @@ struct cube_template_entry *cube_template_next(struct cube_service *s, uint64_t 
 	return NULL;
 }
 
-/* ---- On disk: STATE/templates/BACKEND/NAME, empty directories ---- */
+/* ---- On disk: STATE/templates/BACKEND/NAME, with record.json (template_record.c) ---- */
 
 static int template_mark(struct cube_domain *d, struct cube_template_entry *t)
 {
@@ -111,7 +117,18 @@ static void template_unmark(struct cube_domain *d, struct cube_template_entry *t
 	char path[2 * CUBE_ID_MAX + 3];
 
 	(void)snprintf(path, sizeof(path), "%s/%s", t->service->backend->name, t->info.name);
-	(void)unlinkat(cube_domain_own(d)->templates_fd, path, AT_REMOVEDIR);
+	(void)cube_file_remove_tree(cube_domain_own(d)->templates_fd, path);
+}
+
+static int template_load(struct cube_domain *d, struct cube_service *s, const char *name,
+			 struct cube_err *err)
+{
+	struct cube_template_entry *t = template_new(d, s, name);
+
+	if (t == NULL)
+		return cube_fail(err, -ENOMEM, "backend '%s': out of memory", s->backend->name);
+	cube_template_record_load(t);
+	return 0;
 }
 
 int cube_templates_load(struct cube_domain *d, struct cube_service *s, struct cube_err *err)
@@ -127,29 +144,33 @@ int cube_templates_load(struct cube_domain *d, struct cube_service *s, struct cu
 		return 0; /* none was ever made */
 	}
 	while (r == 0 && (e = readdir(dir)) != NULL) /* NOLINT(concurrency-mt-unsafe): a stream of our own */
-		if (cube_name_template_ok(e->d_name) && template_new(d, s, e->d_name) == NULL)
-			r = cube_fail(err, -ENOMEM, "backend '%s': out of memory", s->backend->name);
+		if (cube_name_template_ok(e->d_name))
+			r = template_load(d, s, e->d_name, err);
 	(void)closedir(dir);
 	return r;
 }
 
 /* ---- What the backend lists ---- */
 
-void cube_templates_take(struct cube_domain *d, struct cube_service *s, const struct cube_template *list,
+void cube_templates_take(struct cube_domain *d, struct cube_service *s, struct cube_template_known *list,
 			 size_t n, uint64_t stamp)
 {
 	cube_list_each (i, &s->templates)
 		cube_list_entry(i, struct cube_template_entry, link)->listed = false;
 	for (size_t i = 0; i < n; i++) {
-		struct cube_template_entry *t = cube_template_find(s, list[i].name);
+		struct cube_template_entry *t = cube_template_find(s, list[i].t.name);
 
 		if (t == NULL)
-			t = template_new(d, s, list[i].name);
+			t = template_new(d, s, list[i].t.name);
 		if (t == NULL)
 			return;
 		t->listed = true;
-		if (t->import == NULL)
-			t->info = list[i];
+		if (t->import != NULL)
+			continue;
+		t->info = list[i].t;
+		cube_template_config_done(&t->config);
+		t->config = list[i].config;
+		cube_template_config_init(&list[i].config);
 	}
 	cube_list_each (i, &s->templates) {
 		struct cube_template_entry *t = cube_list_entry(i, struct cube_template_entry, link);
@@ -173,8 +194,8 @@ int cube_template_usable(struct cube_service *s, const char *name, struct cube_t
 	int r = cube_backend_need(s->backend, CUBE_CAP_TEMPLATES, err);
 	if (r < 0)
 		return r;
-	t = cube_template_find(s, name);
-	if (t == NULL && !cube_service_listed(s))
+	t = cube_template_named(s, name);
+	if (t == NULL && !cube_service_listed(s) && cube_name_template_ok(name))
 		return 0; /* the backend was not asked yet: it will say so itself */
 	if (t == NULL)
 		return cube_fail(err, -ENOENT,
@@ -185,9 +206,13 @@ int cube_template_usable(struct cube_service *s, const char *name, struct cube_t
 			*ret = t;
 		return 1;
 	}
-	if (strcmp(t->info.state, "ready") == 0)
+	if (strcmp(t->info.state, "ready") == 0) {
+		if (ret != NULL)
+			*ret = t;
 		return 0;
-	return cube_fail(err, -ENOENT, "template '%s' is not ready%s%s; `import SOURCE` in its ctl makes it",
+	}
+	return cube_fail(err, -ENOENT,
+			 "template '%s' is not ready%s%s; `import SOURCE` or `build` in its ctl makes it",
 			 name, t->failure.text[0] != '\0' ? ": " : "", t->failure.text);
 }
 
@@ -247,45 +272,61 @@ static void remove_run(struct cube_work *w)
 	cube_free(rw);
 }
 
-static const char *template_user_in(const struct cube_list *cubes, const struct cube_template_entry *t)
+static void template_users_in(const struct cube_list *cubes, const struct cube_template_entry *t,
+			      struct cube_buf *out)
 {
 	cube_list_each (i, cubes) {
 		const struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
 
 		if (c->service == t->service && c->template != NULL && strcmp(c->template, t->info.name) == 0)
-			return c->name;
+			cube_buf_printf(out, "%s'%s'", out->len > 0 ? ", " : "", c->name);
 	}
-	return NULL;
 }
 
-/* Also one that was removed and is being destroyed: the backend would refuse, when nobody is told any more. */
-static const char *template_user(struct cube_domain *d, const struct cube_template_entry *t)
+/* A pool is named for its sandboxes, which nobody sees. */
+static void template_stock_in(const struct cube_stock *p, const struct cube_template_entry *t,
+			      struct cube_buf *out)
 {
-	const char *user = template_user_in(&d->cubes, t);
+	struct cube_buf users = CUBE_BUF((size_t)1 << 16);
 
-	cube_list_each (i, &t->service->stocks) {
-		struct cube_stock *p = cube_list_entry(i, struct cube_stock, link);
+	template_users_in(&p->cubes, t, &users);
+	if (users.len > 0)
+		cube_buf_printf(out, "%spool '%s'", out->len > 0 ? ", " : "", p->name);
+	cube_buf_done(&users);
+}
 
-		if (user == NULL && template_user_in(&p->cubes, t) != NULL)
-			user = p->name;
-	}
-	return user != NULL ? user : template_user_in(&cube_domain_own(d)->dying, t);
+/* Also those that were removed and are being destroyed: the backend would refuse, when nobody is told any
+ * more. What is too much for a sentence is cut off at its end. */
+static int template_in_use(struct cube_domain *d, const struct cube_template_entry *t, struct cube_err *err)
+{
+	struct cube_buf users = CUBE_BUF((size_t)1 << 16);
+	int r = 0;
+
+	template_users_in(&d->cubes, t, &users);
+	template_users_in(&cube_domain_own(d)->dying, t, &users);
+	cube_list_each (i, &t->service->stocks)
+		template_stock_in(cube_list_entry(i, struct cube_stock, link), t, &users);
+	if (users.len > 0)
+		r = cube_fail(err, -EBUSY, "template '%s' is used by %s", t->info.name, cube_buf_str(&users));
+	cube_buf_done(&users);
+	return r;
 }
 
 int cube_template_remove(struct cube_template_entry *t, struct cube_err *err)
 {
 	struct cube_domain *d = t->service->domain;
-	const char *user = template_user(d, t);
 	struct remove_work *rw;
 
 	if (t->removed)
 		return cube_fail(err, -ENOENT, "template '%s' is removed already", t->info.name);
 	if (t->import != NULL)
-		return cube_fail(err, -EBUSY,
-				 "template '%s': an import is under way; `cancel` in its ctl ends it",
-				 t->info.name);
-	if (user != NULL)
-		return cube_fail(err, -EBUSY, "template '%s' is used by '%s'", t->info.name, user);
+		return cube_fail(
+			err, -EBUSY,
+			"template '%s': an import or a build is under way; `cancel` in its ctl ends it",
+			t->info.name);
+	int r = template_in_use(d, t, err);
+	if (r < 0)
+		return r;
 	rw = cube_calloc(1, sizeof(*rw));
 	if (rw == NULL)
 		return cube_fail(err, -ENOMEM, "template '%s': out of memory", t->info.name);

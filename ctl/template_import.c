@@ -8,6 +8,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
+#include "backends/base/num.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/event.h"
 
@@ -15,7 +16,7 @@
 #define IMPORT_LINE_MAX 900
 
 /* Whole lines go at the front when it is full. */
-static void import_say(struct cube_template_entry *t, const char *line)
+void cube_template_say(struct cube_template_entry *t, const char *line)
 {
 	char time[CUBE_TIME_TEXT];
 	struct cube_buf *log = &t->log;
@@ -36,64 +37,184 @@ static void import_log(void *ctx, const char *line)
 	struct cube_import *i = ctx;
 
 	cube_domain_enter(i->domain);
-	import_say(i->entry, line);
+	cube_template_say(i->entry, line);
 	cube_domain_leave(i->domain);
 }
 
-/* A path of this machine is opened with the rights of whoever wrote the verb. */
-static int import_open(struct cube_import *i, int *ret_fd)
+static void import_progress(void *ctx, unsigned percent)
 {
-	if (i->source[0] == '/')
-		return cube_caller_open(&i->by, i->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK, ret_fd,
-					&i->err);
-	if (strchr(i->source, ':') != NULL)
-		return 0;
-	return cube_fail(&i->err, -EINVAL,
-			 "import '%s': an absolute path, or SCHEME:NAME where the backend has such",
-			 i->source);
+	struct cube_import *i = ctx;
+
+	cube_domain_enter(i->domain);
+	i->entry->percent = percent < 100 ? percent : 99;
+	cube_domain_leave(i->domain);
+}
+
+static struct cube_template_order import_order(struct cube_import *i, int fd)
+{
+	return (struct cube_template_order){
+		.name = i->entry->info.name,
+		.source = i->source,
+		.fd = fd,
+		.sha256 = i->sha256,
+		.os = i->keys.os[0] != '\0' ? i->keys.os : NULL,
+		.uefi = i->uefi,
+		.tpm = i->tpm,
+		.specialized = i->specialized,
+		.log = import_log,
+		.progress = import_progress,
+		.ctx = i,
+	};
 }
 
 static void import_end(struct cube_import *i)
 {
 	struct cube_template_entry *t = i->entry;
+	struct cube_err err;
 
 	cube_cancel_unref(cube_steal(t->import));
 	t->stamp = cube_service_stamp(t->service);
 	if (i->code == 0) {
+		t->keys = i->keys;
+		i->code = cube_template_record_save(t, &i->err);
+	}
+	if (i->code == 0) {
 		t->failure = (struct cube_err){0};
 		(void)snprintf(t->info.state, sizeof(t->info.state), "ready");
 		(void)snprintf(t->info.source, sizeof(t->info.source), "%s", i->source);
-		import_say(t, "ready");
+		cube_template_say(t, "ready");
 	} else {
 		t->failure = i->err;
 		(void)snprintf(t->info.state, sizeof(t->info.state), "error");
-		import_say(t, i->err.text);
+		cube_template_say(t, i->err.text);
 	}
 	cube_wake(&t->changed);
 	if (!i->domain->closing)
-		(void)cube_service_refresh(i->domain, t->service, NULL, NULL); /* size, fingerprint */
+		(void)cube_service_refresh(i->domain, t->service, NULL, &err); /* size, fingerprint */
+}
+
+static void import_free(struct cube_import *i)
+{
+	cube_cancel_unref(i->cancel);
+	cube_free(i->source);
+	cube_free(i->sha256);
+	cube_free(i);
+}
+
+/* What it says of its programs, known before anybody who waits for it is woken. */
+static void import_config(struct cube_import *i, struct cube_template_config *config)
+{
+	if (i->code == 0)
+		i->code = cube_backend_template_config(i->entry->service->backend, i->entry->info.name,
+						       config, &i->err);
 }
 
 static void import_run(struct cube_work *w)
 {
 	struct cube_import *i = cube_container_of(w, struct cube_import, work);
 	struct cube_domain *d = i->domain;
+	struct cube_template_config config;
+	struct cube_template_order order;
 	cube_auto_fd fd = -1;
 
-	i->code = import_open(i, &fd);
+	cube_template_config_init(&config);
+	i->code = i->source[0] == '/' ? cube_caller_open(&i->by, i->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK,
+							 &fd, &i->err)
+				      : 0;
+	order = import_order(i, fd);
 	if (i->code == 0)
-		i->code = cube_backend_template_import(i->entry->service->backend, i->entry->info.name,
-						       i->source, fd, import_log, i, i->cancel, &i->err);
+		i->code =
+			cube_backend_template_import(i->entry->service->backend, &order, i->cancel, &i->err);
+	import_config(i, &config);
 	cube_domain_enter(d);
+	cube_template_config_done(&i->entry->config);
+	i->entry->config = config;
 	import_end(i);
 	if (i->done != NULL)
 		i->done(i);
 	cube_template_unref(i->entry);
 	cube_task_end(d);
 	cube_domain_leave(d);
-	cube_cancel_unref(i->cancel);
-	cube_free(i->source);
-	cube_free(i);
+	import_free(i);
+}
+
+/* ---- keys ---- */
+
+static int key_flag(const char *key, const char *value, bool *ret, struct cube_err *err)
+{
+	int on;
+
+	if (cube_num_bool(value, &on) < 0)
+		return cube_fail(err, -EINVAL, "%s=%s: yes or no", key, value);
+	*ret = on != 0;
+	return 0;
+}
+
+static int key_os(struct cube_import *i, const char *value, struct cube_err *err)
+{
+	size_t n = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789.-_");
+
+	if (n == 0 || value[n] != '\0' || n >= sizeof(i->keys.os))
+		return cube_fail(err, -EINVAL, "os=%s: a word as linux or windows-11", value);
+	memcpy(i->keys.os, value, n + 1);
+	return 0;
+}
+
+static int key_sha256(struct cube_import *i, const char *value, struct cube_err *err)
+{
+	if (strlen(value) != 64 || strspn(value, "0123456789abcdef") != 64)
+		return cube_fail(err, -EINVAL, "sha256=%s: 64 lower case hexadecimal digits", value);
+	cube_free(i->sha256);
+	i->sha256 = cube_strdup(value);
+	return i->sha256 != NULL ? 0 : cube_fail(err, -ENOMEM, "out of memory");
+}
+
+static int key_limit(struct cube_import *i, const char *key, const char *value, struct cube_err *err)
+{
+	enum cube_cap cap = 0;
+	int r = strcmp(key, "pids") == 0 ? 0 : cube_keys_limit(key, value, &i->keys.limits, &cap, err);
+
+	if (r == 1)
+		return cube_backend_need(i->entry->service->backend, cap, err);
+	return r < 0 ? r
+		     : cube_fail(err, -EINVAL,
+				 "import: '%s' is no key; sha256, cpus, memory, disk, os, uefi, tpm, "
+				 "specialized",
+				 key);
+}
+
+static int import_key(struct cube_import *i, const char *key, const char *value, struct cube_err *err)
+{
+	bool *const flags[] = {&i->uefi, &i->tpm, &i->specialized};
+	static const char *const names[] = {"uefi", "tpm", "specialized"};
+
+	for (size_t n = 0; n < CUBE_COUNT(names); n++)
+		if (strcmp(key, names[n]) == 0)
+			return key_flag(key, value, flags[n], err);
+	if (strcmp(key, "os") == 0)
+		return key_os(i, value, err);
+	if (strcmp(key, "sha256") == 0)
+		return key_sha256(i, value, err);
+	return key_limit(i, key, value, err);
+}
+
+/* ---- starting ---- */
+
+/* All refusals that need not look at the source. */
+static int import_check(struct cube_import *i, const struct cube_create_key *keys, size_t n,
+			struct cube_err *err)
+{
+	struct cube_template_order order;
+	int r = 0;
+
+	for (size_t k = 0; r == 0 && k < n; k++)
+		r = import_key(i, keys[k].key, keys[k].value, err);
+	if (r == 0 && i->source[0] != '/' && strchr(i->source, ':') == NULL)
+		r = cube_fail(err, -EINVAL,
+			      "import '%s': an absolute path, or SCHEME:NAME where the backend has such",
+			      i->source);
+	order = import_order(i, -1);
+	return r == 0 ? cube_backend_template_check(i->entry->service->backend, &order, err) : r;
 }
 
 static struct cube_import *import_new(struct cube_domain *d, struct cube_template_entry *t,
@@ -106,36 +227,45 @@ static struct cube_import *import_new(struct cube_domain *d, struct cube_templat
 	i->source = cube_strdup(source);
 	i->cancel = cube_cancel_new();
 	if (i->source == NULL || i->cancel == NULL) {
-		cube_cancel_unref(i->cancel);
-		cube_free(i->source);
-		cube_free(i);
+		import_free(i);
 		return NULL;
 	}
 	i->domain = d;
 	i->by = *by;
-	i->entry = cube_template_ref(t);
+	i->entry = t;
 	i->work.run = import_run;
-	i->work.key = cube_backend_queue_key(t->service->backend, t->service);
+	i->work.key = cube_backend_queue_key(t->service->backend, t);
 	return i;
 }
 
 int cube_template_import(struct cube_domain *d, struct cube_template_entry *t, const struct cube_caller *by,
-			 const char *source, struct cube_import **ret, struct cube_err *err)
+			 const char *source, const struct cube_create_key *keys, size_t n_keys,
+			 struct cube_import **ret, struct cube_err *err)
 {
 	struct cube_import *i;
 	char line[IMPORT_LINE_MAX];
+	int r;
 
 	if (t->removed || d->closing)
 		return cube_fail(err, -ENOENT, "template '%s' is removed", t->info.name);
 	if (t->import != NULL)
-		return cube_fail(err, -EBUSY, "template '%s': an import is under way", t->info.name);
+		return cube_fail(err, -EBUSY, "template '%s': an import or a build is under way",
+				 t->info.name);
 	i = import_new(d, t, by, source);
 	if (i == NULL)
 		return cube_fail(err, -ENOMEM, "template '%s': out of memory", t->info.name);
+	r = import_check(i, keys, n_keys, err);
+	if (r < 0) {
+		import_free(i);
+		return r;
+	}
+	cube_template_ref(t);
 	t->import = cube_cancel_ref(i->cancel);
+	t->percent = 0;
+	t->step[0] = '\0';
 	(void)snprintf(t->info.state, sizeof(t->info.state), "importing");
 	(void)snprintf(line, sizeof(line), "import %s", source);
-	import_say(t, line);
+	cube_template_say(t, line);
 	*ret = i;
 	cube_task_submit(d, &i->work);
 	return 0;

@@ -3,6 +3,7 @@
  * descriptors passed in file_fd.c. */
 #include "backends/base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -151,4 +152,22 @@ int cube_file_mkdir_path(const char *path, mode_t mode)
 	cube_auto_str last = cube_strndup(path, len);
 
 	return last == NULL ? -ENOMEM : cube_file_mkdir(AT_FDCWD, last, mode, NULL);
+}
+
+int cube_file_each(int dirfd_, const char *name, int (*fn)(void *ctx, int dir, const char *name), void *ctx)
+{
+	int fd = openat(dirfd_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (d == NULL) {
+		r = -errno;
+		cube_close_auto(&fd);
+		return r;
+	}
+	while (r == 0 && (e = readdir(d)) != NULL) /* NOLINT(concurrency-mt-unsafe): a stream of our own */
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = fn(ctx, fd, e->d_name);
+	(void)closedir(d);
+	return r;
 }

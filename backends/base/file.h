@@ -40,6 +40,11 @@ struct cube_file_owner {
  * who moves things meanwhile can keep it from being found, not lead it elsewhere. */
 int cube_file_beneath(int dirfd, const char *path, const struct cube_file_owner *make);
 
+/* Calls @fn for each name in the directory @name below @dirfd (never through a link) but "." and "..", in no
+ * order; @dir is a descriptor of it. A result other than 0 ends the look and is returned; -errno where it
+ * cannot begin. What @fn makes or removes there meanwhile may be seen or not. */
+int cube_file_each(int dirfd, const char *name, int (*fn)(void *ctx, int dir, const char *name), void *ctx);
+
 /* Removes @name and all below it, of any depth, whatever the modes. Follows no link, and leaves alone
  * whatever is mounted on @name or below it (-EXDEV). Goes on after a failure and returns the first one. Not
  * there is success. */

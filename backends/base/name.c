@@ -39,6 +39,11 @@ bool cube_name_template_ok(const char *s)
 	return name_chars_ok(s, "._-:") && s[0] != ':' && s[strlen(s) - 1] != ':';
 }
 
+bool cube_name_layer_ok(const char *s)
+{
+	return s[0] == '~' && strnlen(s, 34) == 33 && strspn(s + 1, "0123456789abcdef") == 32;
+}
+
 bool cube_name_entry_ok(const char *s)
 {
 	size_t len = strnlen(s, CUBE_ENTRY_MAX + 1);

@@ -12,6 +12,8 @@
 bool cube_name_ok(const char *s);
 /* A template's: the same and ':' inside ("ds:v1"), neither first nor last. */
 bool cube_name_template_ok(const char *s);
+/* A layer's, which no user gives: '~' and 32 hexadecimal digits. */
+bool cube_name_layer_ok(const char *s);
 /* 1 to 200 bytes of anything but '/', not "." or "..". */
 bool cube_name_entry_ok(const char *s);
 /* A path inside a sandbox at which something can be mounted: absolute, "/" excepted, 255 bytes at most, no

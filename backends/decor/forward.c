@@ -268,15 +268,23 @@ static int forward_template_list(struct cube_backend *b,
 	return after(&a, r);
 }
 
-static int forward_template_import(struct cube_backend *b, const char *name, const char *source,
-				   int source_fd, void (*log)(void *ctx, const char *line), void *ctx,
+/* Looks at words alone, so that nothing can go wrong with it. */
+static int forward_template_check(struct cube_backend *b, const struct cube_template_order *o,
+				  struct cube_err *err)
+{
+	struct cube_forward *fw = cube_forward_of(b);
+
+	return fw->inner->ops->template_check(fw->inner, o, err);
+}
+
+static int forward_template_import(struct cube_backend *b, const struct cube_template_order *o,
 				   struct cube_cancel *cancel, struct cube_err *err)
 {
-	struct around a = around(b, "template_import", name, cancel, err);
+	struct around a = around(b, "template_import", o->name, cancel, err);
 	int r = before(&a);
 
 	if (r == 0)
-		r = a.ops->template_import(a.inner, name, source, source_fd, log, ctx, cancel, err);
+		r = a.ops->template_import(a.inner, o, cancel, err);
 	return after(&a, r);
 }
 
@@ -287,6 +295,39 @@ static int forward_template_remove(struct cube_backend *b, const char *name, str
 
 	if (r == 0)
 		r = a.ops->template_remove(a.inner, name, err);
+	return after(&a, r);
+}
+
+static int forward_template_config(struct cube_backend *b, const char *name, struct cube_template_config *ret,
+				   struct cube_err *err)
+{
+	struct around a = around(b, "template_config", name, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->template_config(a.inner, name, ret, err);
+	return after(&a, r);
+}
+
+static int forward_template_commit(struct cube_backend *b, const char *id, const char *name,
+				   struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct around a = around(b, "template_commit", id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->template_commit(a.inner, id, name, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
+				   const struct cube_template_config *config, struct cube_err *err)
+{
+	struct around a = around(b, "template_derive", t->name, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->template_derive(a.inner, base, t, config, err);
 	return after(&a, r);
 }
 
@@ -395,6 +436,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(listening),
 		KEEP(template_list),
 		KEEP(template_import),
+		KEEP(template_check),
 		KEEP(template_remove),
 		KEEP(volume_make),
 		KEEP(volume_remove),
@@ -402,6 +444,9 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(volume_root),
 		KEEP(bind),
 		KEEP(unbind),
+		KEEP(template_config),
+		KEEP(template_commit),
+		KEEP(template_derive),
 	};
 }
 

@@ -205,7 +205,7 @@ static int cube_mount_root(struct cube_local *b, struct local_cube *c, const str
 		return rc;
 	rc = cube_local_set_open(&b->store, c->id, CUBE_PART_ROOT, &layer, err);
 	if (rc == 0 && seed)
-		rc = cube_local_seed(layer.upper, base.lower[0], seed, err);
+		rc = cube_local_seed(layer.upper, base.lower, base.n_lower, seed, err);
 	if (rc == 0) {
 		struct cube_local_overlay o = {
 			.source = c->id,
@@ -215,7 +215,7 @@ static int cube_mount_root(struct cube_local *b, struct local_cube *c, const str
 			.flags = b->overlay_flags & ~(base.index ? 0u : (unsigned)CUBE_OVERLAY_INDEX),
 		};
 
-		memcpy(o.lower, base.lower, sizeof(base.lower));
+		memcpy(o.lower, base.lower, sizeof(o.lower));
 		rc = cube_local_overlay_mount(&o, CUBE_LOCAL_ROOT_DIR, &c->root, err);
 	}
 	cube_local_layer_close(&layer);

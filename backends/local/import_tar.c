@@ -7,7 +7,6 @@
  * restored: among them are overlayfs's own marks. */
 #include "backends/local/template_priv.h"
 
-#include "backends/base/alloc.h"
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 
@@ -28,6 +27,8 @@
 struct tar {
 	struct cube_local_import *im;
 	struct archive *a;
+	enum cube_local_tar how;
+	uint64_t size; /* of the archive, packed */
 	struct cube_err *err;
 };
 
@@ -62,8 +63,11 @@ static int tar_name(const char *raw, char *out, size_t size)
 /* A directory beneath the root: links on the way are followed as long as they stay inside. */
 static int tar_open_dir(const struct tar *t, const char *path)
 {
+	/* The links of a layer mean what they mean inside; those of an archive that is given for itself must
+	 * not lead out of it. */
+	uint64_t bound = t->how == CUBE_TAR_PLAIN ? RESOLVE_BENEATH : RESOLVE_IN_ROOT;
 	struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+			       .resolve = bound | RESOLVE_NO_MAGICLINKS};
 	long fd = syscall(SYS_openat2, t->im->root, *path ? path : ".", &how, sizeof(how));
 
 	return fd < 0 ? -errno : (int)fd;
@@ -124,6 +128,13 @@ static const char *tar_pathname(struct archive_entry *e)
 	return name ? name : archive_entry_pathname_utf8(e);
 }
 
+static void tar_progress(const struct tar *t)
+{
+	int64_t done = archive_filter_bytes(t->a, -1);
+
+	cube_local_import_progress(t->im, done > 0 ? (uint64_t)done : 0, t->size);
+}
+
 static uid_t tar_id(uint32_t base, uint32_t count, int64_t id)
 {
 	return base + (id >= 0 && id < (int64_t)count ? (uint32_t)id : 0);
@@ -161,9 +172,21 @@ static int tar_data(const struct tar *t, int fd)
 			return -errno;
 		rc = cube_file_write_all(fd, data, len);
 		t->im->bytes += len;
-		cube_local_import_progress(t->im);
+		if (rc == 0)
+			rc = cube_local_import_room(t->im);
+		tar_progress(t);
 	}
 	return rc;
+}
+
+/* What is in the way of something else. */
+static int tar_make_room(const struct tar *t, int dir, const char *name)
+{
+	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno == EISDIR && t->how == CUBE_TAR_LAYER)
+		return cube_file_remove_tree(dir, name);
+	return -errno;
 }
 
 static int tar_file(const struct tar *t, int dir, const char *name, struct archive_entry *e)
@@ -171,8 +194,9 @@ static int tar_file(const struct tar *t, int dir, const char *name, struct archi
 	cube_auto_fd fd = -1;
 	int rc;
 
-	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
-		return -errno;
+	rc = tar_make_room(t, dir, name);
+	if (rc < 0)
+		return rc;
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
@@ -186,26 +210,29 @@ static int tar_directory(const struct tar *t, int dir, const char *name, struct 
 {
 	struct stat st;
 
-	(void)t;
 	(void)e;
 	if (mkdirat(dir, name, 0755) == 0)
 		return 0;
 	if (errno != EEXIST || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+	if (S_ISDIR(st.st_mode) || t->how != CUBE_TAR_LAYER)
+		return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+	return unlinkat(dir, name, 0) < 0 || mkdirat(dir, name, 0755) < 0 ? -errno : 0;
 }
 
 static int tar_symlink(const struct tar *t, int dir, const char *name, struct archive_entry *e)
 {
 	const char *target = archive_entry_symlink(e);
 
-	(void)t;
+	int rc;
+
 	if (!target)
 		target = archive_entry_symlink_utf8(e);
 	if (!target || !*target)
 		return -EBADMSG;
-	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
-		return -errno;
+	rc = tar_make_room(t, dir, name);
+	if (rc < 0)
+		return rc;
 	return symlinkat(target, dir, name) < 0 ? -errno : 0;
 }
 
@@ -221,8 +248,9 @@ static int tar_hardlink(const struct tar *t, int dir, const char *name, const ch
 	other = tar_open_above(t, path, &from);
 	if (other < 0)
 		return other;
-	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT)
-		return -errno;
+	rc = tar_make_room(t, dir, name);
+	if (rc < 0)
+		return rc;
 	return linkat(other, from, dir, name, 0) < 0 ? -errno : 0;
 }
 
@@ -259,6 +287,47 @@ static int tar_make(struct tar *t, char *path, struct archive_entry *e)
 	return rc == 0 ? tar_attributes(t, dir, name, e) : rc;
 }
 
+/* ---- whiteouts ---- */
+
+#define TAR_WHITEOUT ".wh."
+#define TAR_OPAQUE   ".wh..wh..opq"
+
+static const char *tar_last(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool tar_is_whiteout(const char *path)
+{
+	return strncmp(tar_last(path), TAR_WHITEOUT, strlen(TAR_WHITEOUT)) == 0;
+}
+
+static int tar_remove(void *ctx, int dir, const char *name)
+{
+	(void)ctx;
+	return cube_file_remove_tree(dir, name);
+}
+
+/* Other names that begin so are notes of some old storage drivers. */
+static int tar_whiteout(struct tar *t, char *path)
+{
+	const char *name;
+	cube_auto_fd dir = tar_open_above(t, path, &name);
+
+	if (dir < 0)
+		return dir == -ENOENT || dir == -ENOTDIR ? 0 : dir;
+	if (strcmp(name, TAR_OPAQUE) == 0)
+		return cube_file_each(dir, ".", tar_remove, NULL);
+	name += strlen(TAR_WHITEOUT);
+	if (strncmp(name, TAR_WHITEOUT, strlen(TAR_WHITEOUT)) == 0)
+		return 0;
+	if (*name == 0 || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return -EINVAL;
+	return cube_file_remove_tree(dir, name);
+}
+
 /* ---- refusals ---- */
 
 static const struct {
@@ -273,6 +342,7 @@ static const struct {
 	{-ENOENT, "what it is a link to is not there"},
 	{-ENAMETOOLONG, "its name is too long"},
 	{-EMEDIUMTYPE, "it is a device, a fifo or a socket"},
+	{-EFBIG, "it is larger than a file can be"},
 };
 
 static int tar_refuse(const struct tar *t, const char *raw, int code)
@@ -297,11 +367,13 @@ static int tar_entry(struct tar *t, struct archive_entry *e)
 
 	if (rc == 0 && !*path) /* the root itself: its mode stays ours */
 		return 0;
+	if (t->how != CUBE_TAR_PLAIN && rc == 0 && tar_is_whiteout(path) != (t->how == CUBE_TAR_WHITEOUTS))
+		return 0; /* it is the other pass's */
 	if (rc == 0) {
 		char cut[PATH_MAX];
 
 		memcpy(cut, path, strlen(path) + 1);
-		rc = tar_make(t, cut, e);
+		rc = t->how == CUBE_TAR_WHITEOUTS ? tar_whiteout(t, cut) : tar_make(t, cut, e);
 	}
 	if (rc == -EMEDIUMTYPE && tar_may_skip(path)) {
 		t->im->skipped++;
@@ -310,7 +382,7 @@ static int tar_entry(struct tar *t, struct archive_entry *e)
 	if (rc < 0)
 		return tar_refuse(t, raw, rc);
 	t->im->files++;
-	cube_local_import_progress(t->im);
+	tar_progress(t);
 	return 0;
 }
 
@@ -354,14 +426,16 @@ static struct archive *tar_open(int fd, struct cube_err *err)
 	return a;
 }
 
-int cube_local_import_tar(struct cube_local_import *im, int fd, struct cube_err *err)
+int cube_local_import_tar(struct cube_local_import *im, int fd, enum cube_local_tar how, struct cube_err *err)
 {
 	struct cube_err inner = {0};
-	struct tar t = {.im = im, .err = &inner};
+	struct tar t = {.im = im, .how = how, .err = &inner};
+	struct stat st;
 	int rc;
 
-	if (lseek(fd, 0, SEEK_SET) < 0)
+	if (lseek(fd, 0, SEEK_SET) < 0 || fstat(fd, &st) < 0)
 		return cube_fail_errno(err, "cannot read the archive");
+	t.size = (uint64_t)st.st_size;
 	t.a = tar_open(fd, &inner);
 	rc = t.a ? tar_entries(&t) : inner.code;
 	if (t.a)
@@ -369,29 +443,4 @@ int cube_local_import_tar(struct cube_local_import *im, int fd, struct cube_err 
 	if (rc < 0)
 		(void)cube_fail(err, rc, "%s", inner.text);
 	return rc;
-}
-
-int cube_local_import_print(struct cube_local_import *im, int fd, struct cube_err *err)
-{
-	struct cube_local_digest *d = cube_local_digest_new();
-	char *block = cube_malloc(TAR_BLOCK);
-	off_t at = 0;
-	ssize_t n = 1;
-	int rc = d && block ? 0 : -ENOMEM;
-
-	while (rc == 0 && n > 0) {
-		n = pread(fd, block, TAR_BLOCK, at);
-		if (n < 0)
-			rc = -errno;
-		else if (cube_cancel_fired(im->cancel))
-			rc = -EINTR;
-		else
-			cube_local_digest_add(d, block, (size_t)n);
-		at += n;
-	}
-	if (rc == 0)
-		(void)cube_local_digest_end(d, im->fingerprint);
-	cube_local_digest_free(d);
-	cube_free(block);
-	return rc < 0 ? cube_fail(err, rc, "cannot read the archive: %s", cube_errno_text(rc)) : 0;
 }

@@ -50,7 +50,7 @@ static int create_record(struct cube_local *b, const struct cube_spec *spec, str
 	r->limits.pids = spec->limits.pids ? spec->limits.pids : defaults->pids;
 	r->limits.cpus_milli = spec->limits.cpus_milli ? spec->limits.cpus_milli : defaults->cpus_milli;
 	rc = cube_local_mounts_set(r, spec, err);
-	return rc == 0 ? cube_local_template_check(b, r->template, err) : rc;
+	return rc == 0 ? cube_local_template_check_run(b, r->template, err) : rc;
 }
 
 static int create_files(struct cube_local *b, struct local_cube *c, struct cube_err *err)

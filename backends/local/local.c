@@ -8,6 +8,7 @@
 #include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
+#include "backends/base/name.h"
 #include "backends/base/num.h"
 #include "backends/local/keep.h"
 #include "backends/local/volume.h"
@@ -22,7 +23,7 @@
 	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
 	 CUBE_CAP_TEMPLATES | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS |          \
 	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME | CUBE_CAP_PORTS |             \
-	 CUBE_CAP_VOLUMES)
+	 CUBE_CAP_VOLUMES | CUBE_CAP_BUILD)
 
 #define LOCAL_MEMORY       (UINT64_C(2) << 30)
 #define LOCAL_PIDS         1024
@@ -126,7 +127,8 @@ static bool local_knows(void *ctx, const char *id)
 	const struct cube_local *b = ctx;
 
 	return faccessat(b->cubes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
-	       faccessat(b->volumes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	       faccessat(b->volumes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       (cube_name_layer_ok(id) && faccessat(b->templates, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
 /* Without a store no sandbox can be made, and status says why; a wrong configuration is another matter. */
@@ -281,7 +283,11 @@ const struct cube_backend_ops cube_backend_local = {
 	.listening = cube_local_listening,
 	.template_list = cube_local_template_list,
 	.template_import = cube_local_template_import,
+	.template_check = cube_local_template_check,
 	.template_remove = cube_local_template_remove,
+	.template_config = cube_local_template_config,
+	.template_commit = cube_local_template_commit,
+	.template_derive = cube_local_template_derive,
 	.volume_make = cube_local_volume_make,
 	.volume_remove = cube_local_volume_remove,
 	.volume_list = cube_local_volume_list,

@@ -9,7 +9,8 @@
  *   volume.c     volumes; mount.c: which volumes and binds a sandbox has; inside.c: mounts of what runs
  *   end.c        the end of processes, and what is cleaned up behind them
  *   launch.c     crun: from two mounts and a group to a running process 1; leftover.c: where that was cut off
- *   template.c   what a sandbox's root is made of; import.c, import_tar.c: how templates get here
+ *   template*.c  what a sandbox's root is made of; import*.c: how templates get here; layer.c: how they are
+ *                built
  *   mask*.c, hidden.c, tree.c   the template `host`
  *   host.c, ids.c, agentfile.c  what is made once, before there are threads
  *   overlay.c, mnt.c, cgroup*.c, bundle.c, seccomp.c, net.c   the kernel's side of it
@@ -23,6 +24,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "backends/backend.h"
@@ -33,6 +35,7 @@
 #include "backends/local/host.h"
 #include "backends/local/mask.h"
 #include "backends/local/net.h"
+#include "backends/local/overlay.h"
 #include "backends/local/record.h"
 #include "backends/local/seed.h"
 #include "backends/local/store.h"
@@ -57,6 +60,7 @@ struct cube_local {
 	struct cube_local_net net;
 	struct cube_local_disk *disk;
 	int state, cubes, templates, volumes; /* directories */
+	atomic_bool swept;                    /* what imports left there before is removed */
 
 	pthread_mutex_t lock;
 	struct cube_map *map; /* id to struct local_cube */
@@ -106,9 +110,11 @@ bool cube_local_cubes_use(struct cube_local *b, const char *template);
 
 /* ---- template.c ---- */
 
+#define CUBE_LOCAL_LAYERS (CUBE_OVERLAY_LAYERS - 2) /* of a template; `host` takes two more */
+
 /* What a root overlay is mounted over. Close with cube_local_base_close. */
 struct cube_local_base {
-	int lower[2];
+	int lower[CUBE_OVERLAY_LAYERS]; /* topmost first */
 	unsigned n_lower;
 	bool index; /* layers that can be told again after a restart */
 };
@@ -124,14 +130,28 @@ int cube_local_template_wait(const struct cube_local *b, const char *name, struc
 /* Of a create line without one. */
 const char *cube_local_template_default(const struct cube_local *b);
 /* -EOPNOTSUPP: it is there and can run no sandbox. */
-int cube_local_template_check(struct cube_local *b, const char *name, struct cube_err *err);
+int cube_local_template_check_run(struct cube_local *b, const char *name, struct cube_err *err);
 
 int cube_local_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
 			     void *ctx, struct cube_err *err);
-int cube_local_template_import(struct cube_backend *b, const char *name, const char *source, int source_fd,
-			       void (*log)(void *ctx, const char *line), void *ctx,
-			       struct cube_cancel *cancel, struct cube_err *err);
 int cube_local_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
+int cube_local_template_config(struct cube_backend *b, const char *name, struct cube_template_config *ret,
+			       struct cube_err *err);
+
+/* ---- import.c, layer.c ---- */
+
+int cube_local_template_check(struct cube_backend *b, const struct cube_template_order *o,
+			      struct cube_err *err);
+int cube_local_template_import(struct cube_backend *b, const struct cube_template_order *o,
+			       struct cube_cancel *cancel, struct cube_err *err);
+/* What a daemon that was killed left of imports is removed, but for what was downloaded. Once. */
+void cube_local_import_sweep(struct cube_local *b);
+/* What is left of one that nobody is about to go on with. */
+void cube_local_import_forget(struct cube_local *b, const char *name);
+int cube_local_template_commit(struct cube_backend *b, const char *id, const char *name,
+			       struct cube_cancel *cancel, struct cube_err *err);
+int cube_local_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
+			       const struct cube_template_config *config, struct cube_err *err);
 
 /* ---- mount.c: volumes and binds of a sandbox ---- */
 

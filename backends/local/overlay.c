@@ -21,6 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define OVERLAY_OPTION 256 /* bytes of an option with its NUL */
+
 static const struct {
 	unsigned flag;
 	const char *key, *on;
@@ -35,15 +37,29 @@ static int overlay_set(int fs, const char *key, const char *value)
 	return fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) < 0 ? -errno : 0;
 }
 
-static int overlay_set_layers(int fs, const struct cube_local_overlay *o)
+/* In one string where it fits into what the kernel takes as an option; else one by one (6.8). */
+static int overlay_set_lower(int fs, const struct cube_local_overlay *o)
 {
 	char names[CUBE_OVERLAY_LAYERS * 12], number[12];
-	int used = 0, rc;
+	int used = 0, rc = 0;
 
 	for (unsigned i = 0; i < o->n_lower; i++)
 		used += snprintf(names + used, sizeof(names) - (size_t)used, "%s%d", i ? ":" : "",
 				 o->lower[i]);
-	rc = overlay_set(fs, "lowerdir", names);
+	if (used < OVERLAY_OPTION)
+		return overlay_set(fs, "lowerdir", names);
+	for (unsigned i = 0; rc == 0 && i < o->n_lower; i++) {
+		(void)snprintf(number, sizeof(number), "%d", o->lower[i]);
+		rc = overlay_set(fs, "lowerdir+", number);
+	}
+	return rc;
+}
+
+static int overlay_set_layers(int fs, const struct cube_local_overlay *o)
+{
+	char number[12];
+	int rc = overlay_set_lower(fs, o);
+
 	if (rc == 0) {
 		(void)snprintf(number, sizeof(number), "%d", o->upper);
 		rc = overlay_set(fs, "upperdir", number);

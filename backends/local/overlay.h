@@ -13,7 +13,7 @@ enum cube_local_overlay_flag {
 	CUBE_OVERLAY_REDIRECT = 1u << 3,  /* directories of lower layers can be renamed */
 };
 
-#define CUBE_OVERLAY_LAYERS 8
+#define CUBE_OVERLAY_LAYERS 66
 
 struct cube_local_overlay {
 	const char *source;             /* what mountinfo shows as the source: how a sandbox is recognised */

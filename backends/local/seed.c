@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,13 +17,20 @@
 #define SEED_TEXT 1024
 #define SEED_ETC  CUBE_LOCAL_ROOT_DIR "/etc"
 
+const char *const cube_local_seed_names[] = {"hosts", "hostname", "machine-id", "resolv.conf", NULL};
+
 /* A directory that will be merged with the one below shows the upper one's owner and mode. */
-static int seed_dir(int upper, int lower, const char *path, const struct cube_local_ids *ids)
+static int seed_dir(int upper, const int *lower, unsigned n_lower, const char *path,
+		    const struct cube_local_ids *ids)
 {
 	struct stat st = {.st_mode = S_IFDIR | 0755, .st_uid = ids->uid, .st_gid = ids->gid};
+	bool found = false;
 
-	if (fstatat(lower, path, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
-		return -errno;
+	for (unsigned i = 0; !found && i < n_lower; i++) {
+		found = fstatat(lower[i], path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+		if (!found && errno != ENOENT)
+			return -errno;
+	}
 	if (!S_ISDIR(st.st_mode))
 		return -ENOTDIR;
 	if (mkdirat(upper, path, 0700) < 0 ||
@@ -51,10 +59,10 @@ static int seed_files(int etc, const struct cube_local_seed *s)
 	const struct {
 		const char *name, *text;
 	} files[] = {
-		{"hosts", hosts},
-		{"hostname", hostname},
-		{"machine-id", machine},
-		{"resolv.conf", s->resolv},
+		{cube_local_seed_names[0], hosts},
+		{cube_local_seed_names[1], hostname},
+		{cube_local_seed_names[2], machine},
+		{cube_local_seed_names[3], s->resolv},
 	};
 	int rc = 0;
 
@@ -68,13 +76,14 @@ static int seed_files(int etc, const struct cube_local_seed *s)
 	return rc;
 }
 
-int cube_local_seed(int upper, int lower, const struct cube_local_seed *s, struct cube_err *err)
+int cube_local_seed(int upper, const int *lower, unsigned n_lower, const struct cube_local_seed *s,
+		    struct cube_err *err)
 {
 	cube_auto_fd etc = -1;
-	int rc = seed_dir(upper, lower, CUBE_LOCAL_ROOT_DIR, s->ids);
+	int rc = seed_dir(upper, lower, n_lower, CUBE_LOCAL_ROOT_DIR, s->ids);
 
 	if (rc == 0)
-		rc = seed_dir(upper, lower, SEED_ETC, s->ids);
+		rc = seed_dir(upper, lower, n_lower, SEED_ETC, s->ids);
 	if (rc == -ENOTDIR)
 		return 0;
 	if (rc == 0) {

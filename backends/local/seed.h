@@ -15,8 +15,12 @@ struct cube_local_seed {
 	const struct cube_local_ids *ids;
 };
 
-/* Writes them into the fresh upper layer @upper, which will lie over @lower. Where /etc of the template is a
+/* Their names in /etc, NULL ended. */
+extern const char *const cube_local_seed_names[];
+
+/* Writes them into the fresh upper layer @upper, which will lie over @lower, topmost first. Where /etc of the template is a
  * link or no directory nothing is written: it would be hidden by ours. */
-int cube_local_seed(int upper, int lower, const struct cube_local_seed *s, struct cube_err *err);
+int cube_local_seed(int upper, const int *lower, unsigned n_lower, const struct cube_local_seed *s,
+		    struct cube_err *err);
 
 #endif

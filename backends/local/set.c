@@ -199,6 +199,16 @@ int cube_local_set_replace(const struct cube_local_store *s, const char *from, c
 	return rc;
 }
 
+int cube_local_set_give(const struct cube_local_store *s, const char *from, const char *to,
+			struct cube_err *err)
+{
+	int rc = set_unbind_all(s, from, err);
+
+	if (rc == 0 && renameat2(s->sets, from, s->sets, to, RENAME_NOREPLACE) < 0)
+		rc = cube_fail_errno(err, "cannot give the layers of %s away", from);
+	return rc;
+}
+
 /* ---- empty, remove ---- */
 
 int cube_local_set_empty(const struct cube_local_store *s, const char *id, enum cube_local_part part,

@@ -93,6 +93,9 @@ int cube_local_set_replace(const struct cube_local_store *s, const char *from, c
 /* Puts an empty layer in the place of one part, which is not mounted any more, in one step. */
 int cube_local_set_empty(const struct cube_local_store *s, const char *id, enum cube_local_part part,
 			 const struct cube_local_ids *ids, struct cube_err *err);
+/* The set @from is the set @to from now on, fit to be a layer below others; it is not mounted. */
+int cube_local_set_give(const struct cube_local_store *s, const char *from, const char *to,
+			struct cube_err *err);
 /* Away with it in one step; not there is success. Interrupted, it can be repeated. */
 int cube_local_set_remove(const struct cube_local_store *s, const char *id, struct cube_err *err);
 bool cube_local_set_there(const struct cube_local_store *s, const char *id);

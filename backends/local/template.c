@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a sandbox's root is made of: the template `host`, and those that were imported.
  *
- * An imported one is TEMPLATES/NAME/ with the directory `tree` (in it the root, CUBE_LOCAL_ROOT_DIR) and
- * the file info.json. A name that begins with a dot is no template: what is being imported or removed. */
+ * Another one is TEMPLATES/NAME/ with the file info.json and the directory `tree` (in it the root,
+ * CUBE_LOCAL_ROOT_DIR), which lies over those of the templates that info.json names; a template that was built
+ * has none of its own. A name that begins with a dot is no template: what is being imported or removed. */
 #include "backends/local/local_priv.h"
 
 #include "backends/base/file.h"
-#include "backends/base/json.h"
 #include "backends/base/macros.h"
 #include "backends/base/name.h"
 #include "backends/local/hidden.h"
@@ -21,7 +21,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#define TEMPLATE_HOST "host"
+#define TEMPLATE_HOST CUBE_LOCAL_TEMPLATE_HOST
 
 const char *cube_local_template_default(const struct cube_local *b)
 {
@@ -60,51 +60,124 @@ static int template_open_host(struct cube_local *b, struct cube_local_base *ret,
 	return 0;
 }
 
+static bool template_shows_host(const struct cube_local *b, const char *name)
+{
+	char bottom[CUBE_ID_MAX + 1];
+
+	cube_local_template_bottom(b->templates, name, bottom);
+	return strcmp(bottom, TEMPLATE_HOST) == 0;
+}
+
 void cube_local_template_binds(const struct cube_local *b, const char *name, struct cube_local_shown *ret)
 {
 	ret->n = 0;
-	if (strcmp(name, TEMPLATE_HOST) == 0 && b->host->slash < 0)
+	if (b->host->slash < 0 && template_shows_host(b, name))
 		cube_local_mask_shown(ret);
 }
 
 int cube_local_template_wait(const struct cube_local *b, const char *name, struct cube_cancel *cancel,
 			     struct cube_err *err)
 {
-	int rc = strcmp(name, TEMPLATE_HOST) == 0 && b->host->slash >= 0 ? cube_local_hidden_wait(cancel) : 0;
+	int rc = b->host->slash >= 0 && template_shows_host(b, name) ? cube_local_hidden_wait(cancel) : 0;
 
 	return rc < 0 ? cube_fail(err, rc, "interrupted") : 0;
+}
+
+/* A layer is a set of the store, whose /workspace is not looked at. */
+static int template_open_layer(struct cube_local *b, const char *name, int *ret, struct cube_err *err)
+{
+	struct cube_local_layer layer = CUBE_LOCAL_LAYER_NONE;
+	int rc = cube_local_set_open(&b->store, name, CUBE_PART_ROOT, &layer, err);
+
+	if (rc == 0)
+		*ret = cube_steal_fd(&layer.upper);
+	cube_local_layer_close(&layer);
+	return rc;
+}
+
+bool cube_local_template_own(const struct cube_local *b, const char *name)
+{
+	char path[CUBE_ID_MAX + 8];
+
+	if (cube_name_layer_ok(name))
+		return cube_local_set_there(&b->store, name);
+	(void)snprintf(path, sizeof(path), "%s/tree", name);
+	return faccessat(b->templates, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* -ENOENT: it has no files of its own. */
+static int template_open_tree(struct cube_local *b, const char *name, struct cube_local_base *ret,
+			      struct cube_err *err)
+{
+	char path[CUBE_ID_MAX + 8];
+	int fd;
+
+	if (cube_name_layer_ok(name)) {
+		int rc = template_open_layer(b, name, &fd, err);
+
+		if (rc < 0)
+			return rc;
+		ret->lower[ret->n_lower++] = fd;
+		return 0;
+	}
+	(void)snprintf(path, sizeof(path), "%s/tree", name);
+	fd = openat(b->templates, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return cube_fail(err, errno == ENOENT ? -ENOENT : -errno,
+				 "no template %s: see backends/%s/templates, or import one", name,
+				 b->base.name);
+	ret->lower[ret->n_lower++] = fd;
+	return 0;
+}
+
+static int template_open_below(struct cube_local *b, const struct cube_local_template *t,
+			       struct cube_local_base *ret, struct cube_err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < t->n_below; i++) {
+		if (strcmp(t->below[i], TEMPLATE_HOST) == 0) {
+			ret->index = false;
+			rc = template_open_host(b, ret, err);
+		} else {
+			rc = template_open_tree(b, t->below[i], ret, err);
+		}
+	}
+	return rc;
 }
 
 int cube_local_template_open(struct cube_local *b, const char *name, struct cube_local_base *ret,
 			     struct cube_err *err)
 {
-	char path[CUBE_ID_MAX + 8];
-	int fd;
+	struct cube_local_template t;
+	int rc;
 
 	*ret = (struct cube_local_base){.n_lower = 0};
 	if (strcmp(name, TEMPLATE_HOST) == 0)
 		return template_open_host(b, ret, err);
-	if (!cube_name_template_ok(name))
+	if (!cube_local_template_name_ok(name))
 		return cube_fail(err, -ENOENT, "no template '%.64s'", name);
-	(void)snprintf(path, sizeof(path), "%s/tree", name);
-	fd = openat(b->templates, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return cube_fail(err, -ENOENT, "no template %s: see backends/%s/templates, or import one",
-				 name, b->base.name);
-	ret->lower[0] = fd;
-	ret->n_lower = 1;
 	ret->index = true;
-	return 0;
+	(void)cube_local_template_read(b->templates, name, &t);
+	rc = template_open_tree(b, name, ret, err);
+	if (rc == 0 || (rc == -ENOENT && t.n_below > 0))
+		rc = template_open_below(b, &t, ret, err);
+	cube_local_template_done(&t);
+	if (rc < 0)
+		cube_local_base_close(ret);
+	return rc;
 }
 
-int cube_local_template_check(struct cube_local *b, const char *name, struct cube_err *err)
+int cube_local_template_check_run(struct cube_local *b, const char *name, struct cube_err *err)
 {
-	struct cube_template t;
+	struct cube_local_template t;
+	bool ok;
 
-	if (strcmp(name, TEMPLATE_HOST) == 0 || !cube_name_template_ok(name) ||
-	    !cube_local_template_info(b->templates, name, &t) || !*t.reason)
+	if (strcmp(name, TEMPLATE_HOST) == 0 || !cube_local_template_name_ok(name))
 		return 0;
-	return cube_fail(err, -EOPNOTSUPP, "template %s runs no sandbox: %s", name, t.reason);
+	ok = !cube_local_template_read(b->templates, name, &t) || !*t.t.reason;
+	cube_local_template_done(&t);
+	return ok ? 0 : cube_fail(err, -EOPNOTSUPP, "template %s runs no sandbox: %s", name, t.t.reason);
 }
 
 /* ---- list ---- */
@@ -118,32 +191,6 @@ static void list_host(const struct cube_local *b, void (*each)(void *ctx, const 
 	if (!b->mask)
 		(void)snprintf(t.reason, sizeof(t.reason), "%.199s", b->host_why);
 	each(ctx, &t);
-}
-
-bool cube_local_template_info(int templates, const char *name, struct cube_template *ret)
-{
-	struct cube_buf text = CUBE_BUF(65536);
-	cube_auto(cube_json_auto) json_t *o = NULL;
-	char path[CUBE_ID_MAX + 16];
-	bool ok;
-
-	*ret = (struct cube_template){.size = UINT64_MAX};
-	(void)snprintf(ret->name, sizeof(ret->name), "%s", name);
-	(void)snprintf(path, sizeof(path), "%s/info.json", name);
-	ok = cube_file_read(templates, path, &text) == 0 &&
-	     cube_json_parse(cube_buf_str(&text), text.len, path, &o, NULL) == 0;
-	cube_buf_done(&text);
-	(void)snprintf(ret->state, sizeof(ret->state), "%s", ok ? "ready" : "error");
-	if (!ok) {
-		(void)snprintf(ret->reason, sizeof(ret->reason),
-			       "its info.json cannot be read: import it again");
-		return false;
-	}
-	(void)snprintf(ret->source, sizeof(ret->source), "%s", cube_json_str(o, "source", ""));
-	(void)snprintf(ret->fingerprint, sizeof(ret->fingerprint), "%s", cube_json_str(o, "fingerprint", ""));
-	(void)snprintf(ret->reason, sizeof(ret->reason), "%s", cube_json_str(o, "reason", ""));
-	ret->size = (uint64_t)cube_json_int(o, "size", -1);
-	return true;
 }
 
 /* .NAME.tmp: locked by who imports it; without a lock it was left behind. */
@@ -176,7 +223,7 @@ int cube_local_template_list(struct cube_backend *base,
 	struct cube_local *b = cube_local_of(base);
 	int fd = openat(b->templates, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	struct cube_template t;
+	struct cube_local_template t;
 	const struct dirent *e;
 
 	if (!d) {
@@ -185,13 +232,16 @@ int cube_local_template_list(struct cube_backend *base,
 			close(fd);
 		return rc;
 	}
+	cube_local_import_sweep(b);
 	list_host(b, each, ctx);
 	while ((e = readdir(d)) != NULL) {
-		if (cube_name_template_ok(e->d_name))
-			(void)cube_local_template_info(b->templates, e->d_name, &t);
-		else if (!list_growing(b->templates, e->d_name, &t))
+		if (cube_local_template_name_ok(e->d_name)) {
+			(void)cube_local_template_read(b->templates, e->d_name, &t);
+			cube_local_template_done(&t);
+		} else if (!list_growing(b->templates, e->d_name, &t.t)) {
 			continue;
-		each(ctx, &t);
+		}
+		each(ctx, &t.t);
 	}
 	closedir(d);
 	return 0;
@@ -208,14 +258,38 @@ int cube_local_template_remove(struct cube_backend *base, const char *name, stru
 	if (strcmp(name, TEMPLATE_HOST) == 0)
 		return cube_fail(err, -EPERM,
 				 "the template host is this machine itself and cannot be removed");
-	if (!cube_name_template_ok(name))
+	if (!cube_local_template_name_ok(name))
 		return cube_fail(err, -ENOENT, "no template '%.64s'", name);
-	if (cube_local_cubes_use(b, name))
-		return cube_fail(err, -EBUSY, "template %s is in use by a sandbox", name);
+	rc = cube_local_template_unused(b, name, err);
+	if (rc < 0)
+		return rc;
+	cube_local_import_forget(b, name);
 	(void)snprintf(gone, sizeof(gone), ".%s.gone", name);
 	(void)cube_file_remove_tree(b->templates, gone);
 	if (renameat(b->templates, name, b->templates, gone) < 0)
 		return errno == ENOENT ? 0 : cube_fail_errno(err, "cannot remove template %s", name);
+	if (cube_name_layer_ok(name)) {
+		rc = cube_local_set_remove(&b->store, name, err);
+		if (rc < 0)
+			return rc;
+	}
 	rc = cube_file_remove_tree(b->templates, gone);
 	return rc < 0 ? cube_fail(err, rc, "cannot remove template %s: %s", name, cube_errno_text(rc)) : 0;
+}
+
+int cube_local_template_config(struct cube_backend *base, const char *name, struct cube_template_config *ret,
+			       struct cube_err *err)
+{
+	struct cube_local *b = cube_local_of(base);
+	struct cube_local_template t;
+	int rc = 0;
+
+	if (strcmp(name, TEMPLATE_HOST) == 0)
+		return 0;
+	if (!cube_local_template_read(b->templates, name, &t))
+		rc = -ENOENT;
+	if (rc == 0)
+		rc = cube_template_config_copy(ret, &t.config);
+	cube_local_template_done(&t);
+	return rc < 0 ? cube_fail(err, rc, "template %s: %s", name, cube_errno_text(rc)) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between template.c, which uses templates, and import*.c, which make them. */
+/* Between template.c, which uses templates, and import*.c and layer.c, which make them. */
 #ifndef CUBEFS_BACKENDS_LOCAL_TEMPLATE_PRIV_H
 #define CUBEFS_BACKENDS_LOCAL_TEMPLATE_PRIV_H
 
@@ -7,35 +7,83 @@
 #include <stdint.h>
 
 #include "backends/backend.h"
-#include "backends/local/digest.h"
+#include "backends/base/digest.h"
 #include "backends/local/ids.h"
+#include "backends/local/local_priv.h"
 
-/* What info.json says; false (and state `error` in *ret) where it cannot be read. */
-bool cube_local_template_info(int templates, const char *name, struct cube_template *ret);
+#define CUBE_LOCAL_TEMPLATE_HOST "host"
+
+/* ---- template_info.c: what is written down of one, TEMPLATES/NAME/info.json ---- */
+
+struct cube_local_template {
+	struct cube_template t;
+	struct cube_template_config config;
+	unsigned n_below; /* templates whose files lie below its own, topmost first */
+	char below[CUBE_LOCAL_LAYERS][CUBE_ID_MAX + 1];
+};
+
+/* False, with state `error` in ret->t, where it cannot be read. Release with cube_local_template_done. */
+bool cube_local_template_read(int templates, const char *name, struct cube_local_template *ret);
+void cube_local_template_done(struct cube_local_template *t);
+/* Into the directory @dir, which becomes that of the template. */
+int cube_local_template_write(int dir, const struct cube_local_template *t, struct cube_err *err);
+/* What it is made of at the bottom: "host", or one that was imported. */
+void cube_local_template_bottom(int templates, const char *name, char ret[CUBE_ID_MAX + 1]);
+/* -EBUSY: a sandbox is made of it, or a template was built on it. */
+int cube_local_template_unused(struct cube_local *b, const char *name, struct cube_err *err);
+/* Has it files of its own, beside those below it? */
+bool cube_local_template_own(const struct cube_local *b, const char *name);
+/* A template's or a layer's name. */
+bool cube_local_template_name_ok(const char *name);
+
+/* ---- importing ---- */
 
 struct cube_local_import {
 	const struct cube_local_ids *ids;
 	int root; /* the empty directory that becomes the root of the template */
-	void (*log)(void *ctx, const char *line);
-	void *ctx;
+	const struct cube_template_order *order;
 	struct cube_cancel *cancel;
+	unsigned from, to;                  /* percent that this part of it is from and to */
 	uint64_t bytes, files, skipped;     /* so far */
 	uint64_t said;                      /* when the last line of progress was written */
+	uint64_t looked;                    /* bytes when the room on the disk was last looked at */
 	char fingerprint[CUBE_DIGEST_TEXT]; /* result */
 };
 
+void cube_local_import_say(struct cube_local_import *im, const char *what);
+/* One line a second at most. @done of @all of this part, 0: not known. */
+void cube_local_import_progress(struct cube_local_import *im, uint64_t done, uint64_t all);
+/* -ENOSPC: what is to be kept free on the disk would be used up. */
+int cube_local_import_room(struct cube_local_import *im);
+
 /* From a directory, whose fingerprint is known at the end. */
 int cube_local_import_dir(struct cube_local_import *im, int fd, struct cube_err *err);
+
+/* How the entries of an archive are taken. */
+enum cube_local_tar {
+	CUBE_TAR_PLAIN,     /* as they are; nothing may be replaced by something of another kind */
+	CUBE_TAR_WHITEOUTS, /* of a layer of an image: only what it says is gone from those below it */
+	CUBE_TAR_LAYER,     /* of a layer: all else; what is in the way goes */
+};
 /* From an archive: tar, plain or packed with gzip, bzip2, xz or zstd. -EINVAL: damaged, or it would reach out
  * of the root. The fingerprint is that of the file: cube_local_import_print. */
-int cube_local_import_tar(struct cube_local_import *im, int fd, struct cube_err *err);
-int cube_local_import_print(struct cube_local_import *im, int fd, struct cube_err *err);
+int cube_local_import_tar(struct cube_local_import *im, int fd, enum cube_local_tar how,
+			  struct cube_err *err);
+int cube_local_import_print(struct cube_local_import *im, int fd, char ret[CUBE_DIGEST_TEXT],
+			    struct cube_err *err);
+
+/* From a URL, whose checksum is known, into the file @fd, which may hold the beginning. */
+int cube_local_import_url(struct cube_local_import *im, int fd, struct cube_err *err);
+
+/* Is there an image in the directory: OCI layout, or what docker save writes? */
+bool cube_local_oci_there(int dir);
+/* Its layers over each other, checked against their digests; what it says of its programs in *config. The
+ * fingerprint is that of its manifest; @there says whether it is there already, and then nothing is done. */
+int cube_local_import_image(struct cube_local_import *im, int dir, struct cube_template_config *config,
+			    bool (*there)(void *ctx), void *ctx, struct cube_err *err);
 
 /* Directories that a sandbox needs are made where they are missing. Says in @reason (empty: none) why the
  * template runs no sandbox. */
 int cube_local_import_finish(struct cube_local_import *im, char *reason, size_t size, struct cube_err *err);
-
-/* One line a second at most. */
-void cube_local_import_progress(struct cube_local_import *im);
 
 #endif

@@ -6,9 +6,9 @@
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +30,11 @@ static void tree_names_done(struct tree_names *names)
 	cube_free(names->at);
 }
 
-static int tree_names_add(struct tree_names *names, const char *name)
+static int tree_names_add(void *ctx, int dir, const char *name)
 {
+	struct tree_names *names = ctx;
+
+	(void)dir;
 	if (names->n == names->room) {
 		size_t room = names->room ? names->room * 2 : 32;
 		char **at = cube_realloc(names->at, room * sizeof(*at));
@@ -52,20 +55,8 @@ static int tree_by_name(const void *a, const void *b)
 
 static int tree_list(int dir, struct tree_names *ret)
 {
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
+	int rc = cube_file_each(dir, ".", tree_names_add, ret);
 
-	if (!d) {
-		rc = -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	while (rc == 0 && (e = readdir(d)) != NULL)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			rc = tree_names_add(ret, e->d_name);
-	closedir(d);
 	if (ret->n > 1)
 		qsort(ret->at, ret->n, sizeof(*ret->at), tree_by_name);
 	return rc;

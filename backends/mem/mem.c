@@ -243,7 +243,7 @@ const struct cube_backend_ops cube_backend_mem = {
 	.summary = "sandboxes in memory, for tests: a tiny command language, real files, no privileges",
 	.caps = CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |
 		CUBE_CAP_TEMPLATES | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE | CUBE_CAP_USERS |
-		CUBE_CAP_RENAME | CUBE_CAP_PORTS | CUBE_CAP_VOLUMES | CUBE_CAP_BIND,
+		CUBE_CAP_RENAME | CUBE_CAP_PORTS | CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD,
 	.par = CUBE_PAR_PER_CUBE,
 	.open = mem_open,
 	.close = mem_close,
@@ -266,7 +266,11 @@ const struct cube_backend_ops cube_backend_mem = {
 	.listening = mem_listening,
 	.template_list = mem_template_list,
 	.template_import = mem_template_import,
+	.template_check = mem_template_check,
 	.template_remove = mem_template_remove,
+	.template_config = mem_template_config,
+	.template_commit = mem_template_commit,
+	.template_derive = mem_template_derive,
 	.volume_make = mem_volume_make,
 	.volume_remove = mem_volume_remove,
 	.volume_list = mem_volume_list,

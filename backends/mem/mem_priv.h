@@ -197,6 +197,9 @@ int mem_listening(struct cube_backend *b, const char *id,
 
 /* ---- tree.c: directories. No lock ---- */
 
+/* What @template has, into the empty directory @root. */
+int mem_tree_fill(struct mem *m, const char *template, int root, struct cube_cancel *cancel,
+		  struct cube_err *err);
 /* A name below the instance's directory: "ID/root". Makes both directories of a sandbox from @template. */
 int mem_tree_make(struct mem *m, const char *id, const char *template, struct cube_cancel *cancel,
 		  int *ret_root, int *ret_workspace, struct cube_err *err);
@@ -246,17 +249,26 @@ int mem_copy_tree(int from, int to, struct cube_cancel *cancel, struct mem_copie
 struct mem_template {
 	struct cube_list link;
 	struct cube_template t;
+	struct cube_template_config config;
 	bool busy; /* an import works on it */
 };
 
 struct mem_template *mem_template_find(struct mem *m, const char *name);
+struct mem_template *mem_template_add(struct mem *m, const char *name);
+int mem_template_unused(struct mem *m, const char *name, struct cube_err *err); /* -EBUSY */
 int mem_template_load(struct mem *m, struct cube_err *err); /* what is on disk, at the start */
 void mem_template_clear(struct mem *m);
 int mem_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
 		      void *ctx, struct cube_err *err);
-int mem_template_import(struct cube_backend *b, const char *name, const char *source, int source_fd,
-			void (*log)(void *ctx, const char *line), void *ctx, struct cube_cancel *cancel,
+int mem_template_check(struct cube_backend *b, const struct cube_template_order *o, struct cube_err *err);
+int mem_template_import(struct cube_backend *b, const struct cube_template_order *o,
+			struct cube_cancel *cancel, struct cube_err *err);
+int mem_template_config(struct cube_backend *b, const char *name, struct cube_template_config *ret,
 			struct cube_err *err);
+int mem_template_commit(struct cube_backend *b, const char *id, const char *name, struct cube_cancel *cancel,
+			struct cube_err *err);
+int mem_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
+			const struct cube_template_config *config, struct cube_err *err);
 int mem_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
 
 /* ---- out.c: the spool of a process ---- */

@@ -35,13 +35,14 @@ static void template_set(struct cube_template *t, const char *state, const char 
 	t->size = size;
 }
 
-static struct mem_template *template_add(struct mem *m, const char *name)
+struct mem_template *mem_template_add(struct mem *m, const char *name)
 {
 	struct mem_template *t = cube_calloc(1, sizeof(*t));
 
 	if (t == NULL)
 		return NULL;
 	(void)snprintf(t->t.name, sizeof(t->t.name), "%s", name);
+	cube_template_config_init(&t->config);
 	cube_list_push(&m->templates, &t->link);
 	return t;
 }
@@ -49,6 +50,7 @@ static struct mem_template *template_add(struct mem *m, const char *name)
 static void template_drop(struct mem_template *t)
 {
 	cube_list_remove(&t->link);
+	cube_template_config_done(&t->config);
 	cube_free(t);
 }
 
@@ -61,7 +63,7 @@ void mem_template_clear(struct mem *m)
 /* Nothing of an earlier daemon is used: its sandboxes and its list were in its memory. */
 int mem_template_load(struct mem *m, struct cube_err *err)
 {
-	struct mem_template *base = template_add(m, MEM_TEMPLATE_BASE);
+	struct mem_template *base = mem_template_add(m, MEM_TEMPLATE_BASE);
 	int r = base != NULL ? cube_file_remove_tree(m->dir, FOLDER) : -ENOMEM;
 
 	if (r == 0 && mkdirat(m->dir, FOLDER, 0700) < 0)
@@ -115,16 +117,26 @@ struct import {
 	char part[CUBE_ID_MAX + 16];
 	char fingerprint[72];
 	struct mem_copied copied;
-	void (*log)(void *ctx, const char *line);
-	void *ctx;
+	const struct cube_template_order *order;
 };
+
+int mem_template_check(struct cube_backend *b, const struct cube_template_order *o, struct cube_err *err)
+{
+	if (strcmp(o->name, MEM_TEMPLATE_BASE) == 0)
+		return cube_fail(err, -EBUSY, "template %s is built in: take another name", o->name);
+	if (o->source[0] != '/' || o->sha256 != NULL)
+		return cube_fail(err, -EOPNOTSUPP, "'%s': backend %s takes directories of this machine only",
+				 o->source, b->name);
+	if (o->os != NULL || o->uefi || o->tpm || o->specialized)
+		return cube_fail(err, -EOPNOTSUPP,
+				 "backend %s has no machines: no os, uefi, tpm, specialized", b->name);
+	return 0;
+}
 
 static int import_check(const struct import *im, struct cube_err *err)
 {
 	struct stat st;
 
-	if (strcmp(im->name, MEM_TEMPLATE_BASE) == 0)
-		return cube_fail(err, -EBUSY, "template %s is built in: take another name", im->name);
 	if (im->source_fd < 0)
 		return cube_fail(err, -EOPNOTSUPP, "'%s': backend %s takes directories of this machine only",
 				 im->source, im->m->base.name);
@@ -164,7 +176,7 @@ static int used_by(void *ctx, const char *key, void *value)
 	return strcmp(b->template, ctx) == 0 ? 1 : 0;
 }
 
-static int template_unused(struct mem *m, const char *name, struct cube_err *err)
+int mem_template_unused(struct mem *m, const char *name, struct cube_err *err)
 {
 	char copy[CUBE_ID_MAX + 1];
 
@@ -184,7 +196,7 @@ static int import_place(struct import *im, struct cube_err *err)
 	if (strcmp(t->fingerprint, im->fingerprint) == 0)
 		return 0;
 	if (!im->fresh)
-		r = template_unused(im->m, im->name, err);
+		r = mem_template_unused(im->m, im->name, err);
 	if (r < 0)
 		return r;
 	r = cube_file_remove_tree(im->folder, im->name);
@@ -202,11 +214,11 @@ static void import_tell(const struct import *im)
 
 	(void)snprintf(line, sizeof(line), "copied %" PRIu64 " files, %" PRIu64 " bytes, %s",
 		       im->copied.files, im->copied.bytes, im->fingerprint);
-	im->log(im->ctx, line);
+	im->order->log(im->order->ctx, line);
 	if (im->copied.skipped == 0)
 		return;
 	(void)snprintf(line, sizeof(line), "left out %" PRIu64 " devices and sockets", im->copied.skipped);
-	im->log(im->ctx, line);
+	im->order->log(im->order->ctx, line);
 }
 
 /* The entry that this import works on; it alone. */
@@ -217,7 +229,7 @@ static int import_claim(struct import *im, struct cube_err *err)
 		return cube_fail(err, -EBUSY, "template %s is being imported", im->name);
 	im->fresh = im->entry == NULL;
 	if (im->fresh)
-		im->entry = template_add(im->m, im->name);
+		im->entry = mem_template_add(im->m, im->name);
 	if (im->entry == NULL) {
 		(void)cube_fail(err, -ENOMEM, "out of memory");
 		return -ENOMEM;
@@ -256,13 +268,11 @@ static int import_run(struct import *im, struct cube_cancel *cancel, struct cube
 	return r;
 }
 
-int mem_template_import(struct cube_backend *b, const char *name, const char *source, int source_fd,
-			void (*log)(void *ctx, const char *line), void *ctx, struct cube_cancel *cancel,
-			struct cube_err *err)
+int mem_template_import(struct cube_backend *b, const struct cube_template_order *o,
+			struct cube_cancel *cancel, struct cube_err *err)
 {
 	struct mem *m = mem_of(b);
-	struct import im = {
-		.m = m, .name = name, .source = source, .source_fd = source_fd, .log = log, .ctx = ctx};
+	struct import im = {.m = m, .name = o->name, .source = o->source, .source_fd = o->fd, .order = o};
 	cube_auto_fd folder = openat(m->dir, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r = import_check(&im, err);
 
@@ -271,7 +281,7 @@ int mem_template_import(struct cube_backend *b, const char *name, const char *so
 	if (folder < 0)
 		return cube_fail_errno(err, "open %s/%s", m->env->state_dir, FOLDER);
 	im.folder = folder;
-	(void)snprintf(im.part, sizeof(im.part), ".%s" IMPORT_SUFFIX, name);
+	(void)snprintf(im.part, sizeof(im.part), ".%s" IMPORT_SUFFIX, o->name);
 	return import_run(&im, cancel, err);
 }
 
@@ -291,7 +301,7 @@ int mem_template_remove(struct cube_backend *b, const char *name, struct cube_er
 	if (t != NULL && t->busy)
 		r = cube_fail(err, -EBUSY, "template %s is being imported", name);
 	else if (t != NULL)
-		r = template_unused(m, name, err);
+		r = mem_template_unused(m, name, err);
 	if (t != NULL && r == 0)
 		template_drop(t);
 	pthread_mutex_unlock(&m->lock);
@@ -299,4 +309,18 @@ int mem_template_remove(struct cube_backend *b, const char *name, struct cube_er
 		return r;
 	r = cube_file_remove_tree(m->dir, path);
 	return r < 0 ? cube_fail(err, r, "remove template %s: %s", name, cube_errno_text(r)) : 0;
+}
+
+int mem_template_config(struct cube_backend *b, const char *name, struct cube_template_config *ret,
+			struct cube_err *err)
+{
+	struct mem *m = mem_of(b);
+	const struct mem_template *t;
+	int r;
+
+	pthread_mutex_lock(&m->lock);
+	t = mem_template_find(m, name);
+	r = t == NULL ? -ENOENT : cube_template_config_copy(ret, &t->config);
+	pthread_mutex_unlock(&m->lock);
+	return r < 0 ? cube_fail(err, r, "template %s: %s", name, cube_errno_text(r)) : 0;
 }

@@ -61,6 +61,17 @@ static int fill_from(int dir, const char *template, int root, struct cube_cancel
 	return mem_copy_tree(from, root, cancel, &copied, err);
 }
 
+int mem_tree_fill(struct mem *m, const char *template, int root, struct cube_cancel *cancel,
+		  struct cube_err *err)
+{
+	int r;
+
+	if (strcmp(template, MEM_TEMPLATE_BASE) != 0)
+		return fill_from(m->dir, template, root, cancel, err);
+	r = fill_base(root);
+	return r < 0 ? cube_fail(err, r, "template %s: %s", template, cube_errno_text(r)) : 0;
+}
+
 static int open_dir(int at, const char *name, int *ret)
 {
 	*ret = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -92,9 +103,7 @@ int mem_tree_make(struct mem *m, const char *id, const char *template, struct cu
 	cube_auto_fd workspace = -1;
 	int r = make_two(m->dir, id, &root, &workspace);
 
-	if (r == 0 && strcmp(template, MEM_TEMPLATE_BASE) == 0)
-		r = fill_base(root);
-	else if (r == 0 && fill_from(m->dir, template, root, cancel, err) < 0)
+	if (r == 0 && mem_tree_fill(m, template, root, cancel, err) < 0)
 		return cube_fail_in(err, "create %s", id);
 	if (r == 0)
 		r = make_dir(root, "workspace", 0755); /* where the other directory is mounted */

@@ -5,6 +5,8 @@
 #include "ctl/ctl_priv.h"
 #include "ctl/verbs/verbs.h"
 
+#define IMPORT_KEYS 16
+
 static void import_done(struct cube_import *i)
 {
 	struct cube_verb_call *call = i->ctx;
@@ -26,9 +28,17 @@ static void import_cancel(struct cube_verb_call *call)
 
 static int import_run(struct cube_verb_call *call, struct cube_err *err)
 {
+	struct cube_create_key keys[IMPORT_KEYS];
 	struct cube_import *i;
-	int r = cube_template_import(call->domain, call->object, &call->by, call->words[1], &i, err);
+	size_t n = 0;
 
+	for (; n + 2 < call->n_words; n++) {
+		keys[n].key = call->words[n + 2];
+		keys[n].value = cube_verb_value("import", call->words[n + 2], err);
+		if (keys[n].value == NULL)
+			return -EINVAL;
+	}
+	int r = cube_template_import(call->domain, call->object, &call->by, call->words[1], keys, n, &i, err);
 	if (r < 0)
 		return r;
 	i->done = import_done;
@@ -40,10 +50,11 @@ static int import_run(struct cube_verb_call *call, struct cube_err *err)
 
 const struct cube_verb cube_verb_template_import = {
 	.name = "import",
-	.args = "SOURCE",
+	.args = "SOURCE [sha256=HEX] [cpus=N] [memory=SIZE] [disk=SIZE] [os=WORD] [uefi=yes] [tpm=yes] "
+		"[specialized=yes]",
 	.summary = "make it of a directory, an archive or what else the backend takes; progress is in log",
 	.min = 1,
-	.max = 1,
+	.max = 1 + IMPORT_KEYS,
 	.needs = CUBE_CAP_TEMPLATES,
 	.run = import_run,
 };
@@ -61,7 +72,7 @@ static int cancel_run(struct cube_verb_call *call, struct cube_err *err)
 const struct cube_verb cube_verb_template_cancel = {
 	.name = "cancel",
 	.args = "",
-	.summary = "end the import that is under way",
+	.summary = "end the import or the build that is under way",
 	.needs = CUBE_CAP_TEMPLATES,
 	.run = cancel_run,
 };

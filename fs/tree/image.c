@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `env`, `cwd` and `user`: texts that are written as a whole. `>` begins with nothing, `>>` and plain writes
+/* `env`, `cwd`, `user` and the texts of templates: texts that are written as a whole. `>` begins with nothing, `>>` and plain writes
  * with what there is; the close of whoever opened it puts all of it in force, or nothing. */
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +7,7 @@
 
 #include "backends/base/alloc.h"
 #include "ctl/stock.h"
+#include "ctl/template.h"
 #include "fs/tree/tree_priv.h"
 
 #define IMAGE_SHORT 4096 /* bytes that programs write at once */
@@ -81,6 +82,9 @@ static int image_store_stock(struct cube_stock *p, int kind, const char *text, s
 
 static int image_store(struct cube_obj *o, int kind, const struct cube_buf *text, struct cube_err *err)
 {
+	if (o->type == &cube_type_template)
+		return cube_template_set_text(o->p, (enum cube_template_text)(kind - CUBE_IMAGE_TEMPLATE),
+					      cube_buf_str(text), text->len, err);
 	if (o->type == &cube_type_cube)
 		return cube_cube_set_env(o->p, text->data, text->len, err);
 	if (o->type == &cube_type_job)
@@ -125,10 +129,25 @@ static int image_stock(const struct cube_handle *h, bool final, struct cube_buf 
 	return cube_stock_check_template(h->node->obj->p, cube_buf_str(ret), err);
 }
 
+/* The same of the last line of several. */
+static int image_lines(const struct cube_handle *h, bool final, struct cube_buf *ret, struct cube_err *err)
+{
+	const char *text = h->in.len > 0 ? h->in.data : "";
+	int code = cube_template_check_text(h->node->obj->p,
+					    (enum cube_template_text)(h->arg - CUBE_IMAGE_TEMPLATE), text,
+					    h->in.len, final || h->in.len < IMAGE_SHORT, err);
+
+	if (code == 0 && cube_buf_add(ret, text, h->in.len) < 0)
+		code = cube_fail(err, -ENOMEM, "out of memory");
+	return code;
+}
+
 static int image_parse(const struct cube_handle *h, bool final, struct cube_buf *ret, struct cube_err *err)
 {
 	if (h->node->obj->type == &cube_type_stock)
 		return image_stock(h, final, ret, err);
+	if (h->arg >= CUBE_IMAGE_TEMPLATE)
+		return image_lines(h, final, ret, err);
 	if (h->arg != CUBE_IMAGE_ENV)
 		return image_word(h, ret, err);
 	return cube_env_parse(h->in.len > 0 ? h->in.data : "", h->in.len, final, ret, err);
@@ -206,7 +225,8 @@ static int image_apply(struct cube_handle *h, struct cube_err *err)
 static bool image_empty(const struct cube_handle *h)
 {
 	return h->truncated && !h->applied &&
-	       (h->arg == CUBE_IMAGE_ENV || h->arg == CUBE_IMAGE_STOCK_TEMPLATE);
+	       (h->arg == CUBE_IMAGE_ENV || h->arg == CUBE_IMAGE_STOCK_TEMPLATE ||
+		h->arg >= CUBE_IMAGE_TEMPLATE);
 }
 
 /* `: > env` is a new whole too: an empty one. A shell closes a copy before it writes, so the first close with

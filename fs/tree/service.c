@@ -11,6 +11,10 @@ CUBE_RENDER(backend_ctl, struct cube_service, cube_show_backend_ctl(o, out))
 CUBE_RENDER(template_info, struct cube_template_entry, cube_show_template_info(o, out))
 CUBE_RENDER(template_status, struct cube_template_entry, cube_show_template_status(o, out))
 CUBE_RENDER(template_ctl, struct cube_template_entry, cube_show_template_ctl(o, out))
+#define TEMPLATE_RENDER(name, which)                                                                         \
+	CUBE_RENDER(name, struct cube_template_entry,                                                        \
+		    cube_buf_add(out, cube_buf_str(&o->texts[which]), o->texts[which].len))
+TEMPLATE_RENDER(template_aliases, CUBE_TEMPLATE_ALIASES)
 CUBE_RENDER(template_log, struct cube_template_entry, cube_buf_add(out, o->log.data, o->log.len))
 
 /* ---- backends/ ---- */
@@ -127,7 +131,21 @@ static const struct cube_entry service_self = {
 
 /* ---- a template ---- */
 
-enum template_slot { TEMPLATE_SELF, TEMPLATE_INFO, TEMPLATE_LOG, TEMPLATE_STATUS, TEMPLATE_CTL };
+enum template_slot {
+	TEMPLATE_SELF,
+	TEMPLATE_INFO,
+	TEMPLATE_LOG,
+	TEMPLATE_STATUS,
+	TEMPLATE_CTL,
+	TEMPLATE_ALIASES,
+	TEMPLATE_START,
+	TEMPLATE_READY,
+	TEMPLATE_BUILD,
+};
+
+#define TEMPLATE_TEXT(which)                                                                                 \
+	.mode = CUBE_BOTH_MODE, .class = &cube_class_image, .arg = CUBE_IMAGE_TEMPLATE + (which),            \
+	.fresh = true
 
 static const struct cube_entry template_entries[] = {
 	{.name = "info",
@@ -151,6 +169,10 @@ static const struct cube_entry template_entries[] = {
 	 .class = &cube_class_ctl,
 	 .render = template_ctl_text,
 	 .fresh = true},
+	{.name = "aliases",
+	 .slot = TEMPLATE_ALIASES,
+	 .render = template_aliases_text,
+	 TEMPLATE_TEXT(CUBE_TEMPLATE_ALIASES)},
 };
 
 static const struct cube_level template_level = {CUBE_LEVEL(template_entries),

@@ -103,6 +103,7 @@ enum cube_image {
 	CUBE_IMAGE_USER,
 	CUBE_IMAGE_STOCK_TEMPLATE,
 	CUBE_IMAGE_STOCK_SIZE,
+	CUBE_IMAGE_TEMPLATE, /* and the text's number behind it (enum cube_template_text) */
 };
 
 extern const struct cube_class cube_class_text, cube_class_ctl, cube_class_exec, cube_class_exit,

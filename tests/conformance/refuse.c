@@ -114,13 +114,20 @@ static void log_none(void *ctx, const char *line)
 	fail_msg("logged %s", line);
 }
 
+static void percent_none(void *ctx, unsigned percent)
+{
+	(void)ctx;
+	fail_msg("at %u percent", percent);
+}
+
 static void no_templates(struct subject *s)
 {
+	const struct cube_template_order o = {
+		.name = "t", .source = "/", .fd = -1, .log = log_none, .progress = percent_none};
 	struct cube_err err;
 
 	expect_failure(cube_backend_template_list(s->stage.b, template_none, NULL, &err), -EOPNOTSUPP, &err);
-	expect_failure(cube_backend_template_import(s->stage.b, "t", "/", -1, log_none, NULL, NULL, &err),
-		       -EOPNOTSUPP, &err);
+	expect_failure(cube_backend_template_import(s->stage.b, &o, NULL, &err), -EOPNOTSUPP, &err);
 	expect_failure(cube_backend_template_remove(s->stage.b, "t", &err), -EOPNOTSUPP, &err);
 }
 

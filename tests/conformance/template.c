@@ -73,13 +73,30 @@ static void log_line(void *ctx, const char *line)
 	(*(unsigned *)ctx)++;
 }
 
+static void log_percent(void *ctx, unsigned percent)
+{
+	(void)ctx;
+	assert_true(percent <= 100);
+}
+
+static struct cube_template_order order(const char *name, const char *path, int fd, unsigned *lines)
+{
+	return (struct cube_template_order){.name = name,
+					    .source = path,
+					    .fd = fd,
+					    .log = log_line,
+					    .progress = log_percent,
+					    .ctx = lines};
+}
+
 static void import(struct subject *s, const char *name, const struct source *src)
 {
 	struct cube_err err;
 	unsigned lines = 0;
 
-	if (cube_backend_template_import(s->stage.b, name, src->path, src->fd, log_line, &lines, NULL, &err) <
-	    0)
+	const struct cube_template_order o = order(name, src->path, src->fd, &lines);
+
+	if (cube_backend_template_import(s->stage.b, &o, NULL, &err) < 0)
 		fail_msg("import: %s", err.text);
 	assert_true(lines > 0);
 }
@@ -220,11 +237,11 @@ static void refused(struct subject *s)
 	unsigned lines = 0;
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-	expect_failure(
-		cube_backend_template_import(s->stage.b, "../t", "/", -1, log_line, &lines, NULL, &err),
-		-EINVAL, &err);
-	assert_true(cube_backend_template_import(s->stage.b, "bad", "/dev/null", null, log_line, &lines, NULL,
-						 &err) < 0);
+	struct cube_template_order o = order("../t", "/", -1, &lines);
+
+	expect_failure(cube_backend_template_import(s->stage.b, &o, NULL, &err), -EINVAL, &err);
+	o = order("bad", "/dev/null", null, &lines);
+	assert_true(cube_backend_template_import(s->stage.b, &o, NULL, &err) < 0);
 	assert_true(err.text[0] != '\0');
 	assert_int_equal(search(s, "bad").hits, 0);
 	expect_failure(cube_backend_template_remove(s->stage.b, "a/b", &err), -EINVAL, &err);
@@ -239,9 +256,9 @@ static void cancelled(struct subject *s)
 	unsigned lines = 0;
 
 	cube_cancel_fire(cancel);
-	expect_failure(cube_backend_template_import(s->stage.b, "cut", src.path, src.fd, log_line, &lines,
-						    cancel, &err),
-		       -EINTR, &err);
+	const struct cube_template_order o = order("cut", src.path, src.fd, &lines);
+
+	expect_failure(cube_backend_template_import(s->stage.b, &o, cancel, &err), -EINTR, &err);
 	assert_int_equal(search(s, "cut").hits, 0);
 	cube_cancel_unref(cancel);
 	source_done(&src);

@@ -159,3 +159,23 @@ bool stage_listed(struct stage *s, const char *id)
 	assert_true(search.hits <= 1);
 	return search.hits == 1;
 }
+
+static void import_log(void *ctx, const char *line)
+{
+	(void)ctx;
+	assert_true(line[0] != '\0' && strchr(line, '\n') == NULL);
+}
+
+static void import_progress(void *ctx, unsigned percent)
+{
+	(void)ctx;
+	assert_true(percent <= 100);
+}
+
+int stage_import(struct stage *s, const char *name, const char *source, int fd, struct cube_err *err)
+{
+	const struct cube_template_order o = {
+		.name = name, .source = source, .fd = fd, .log = import_log, .progress = import_progress};
+
+	return cube_backend_template_import(s->b, &o, NULL, err);
+}

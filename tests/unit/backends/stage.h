@@ -37,6 +37,8 @@ void stage_close(struct stage *s);
 char *stage_create(struct stage *s, const char *template);
 /* A spec with a fresh mark in @uid; for who wants to change something. */
 struct cube_spec stage_spec(char uid[17]);
+/* Imports @fd as template @name: 0 or the failure. @source is what it is said to be. */
+int stage_import(struct stage *s, const char *name, const char *source, int fd, struct cube_err *err);
 enum cube_state stage_state(struct stage *s, const char *id);
 bool stage_listed(struct stage *s, const char *id);
 

@@ -58,7 +58,11 @@ static const struct {
 	CHANGE(listening),
 	CHANGE(template_list),
 	CHANGE(template_import),
+	CHANGE(template_check),
 	CHANGE(template_remove),
+	CHANGE(template_config),
+	CHANGE(template_commit),
+	CHANGE(template_derive),
 };
 
 static void expect_refused(const struct cube_backend_ops *ops, const char *word)

@@ -329,7 +329,7 @@ static void import_box(void)
 
 	den_tar_root(t);
 	fd = den_tar_end(t);
-	if (cube_backend_template_import(stage.b, "box", "/box.tar", fd, NULL, NULL, NULL, &err) < 0)
+	if (stage_import(&stage, "box", "/box.tar", fd, &err) < 0)
 		fail_msg("import: %s", err.text);
 	assert_int_equal(close(fd), 0);
 }

@@ -31,9 +31,19 @@ static void no_log(void *ctx, const char *line)
 	assert_non_null(line);
 }
 
+static void no_percent(void *ctx, unsigned percent)
+{
+	(void)ctx;
+	assert_true(percent <= 100);
+}
+
+static const struct cube_template_order order = {
+	.name = "t", .source = "/t.tar", .fd = -1, .log = no_log, .progress = no_percent};
+
 static void place_open(struct place *p)
 {
-	*p = (struct place){.path = "/tmp/cubefs-import.XXXXXX", .im = {.ids = &ids, .log = no_log}};
+	*p = (struct place){.path = "/tmp/cubefs-import.XXXXXX",
+			    .im = {.ids = &ids, .order = &order, .to = 100}};
 	assert_non_null(mkdtemp(p->path));
 	p->im.root = open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(p->im.root >= 0);
@@ -48,7 +58,7 @@ static void place_close(struct place *p)
 /* Unpacks and closes @fd. */
 static int unpack(struct place *p, int fd, struct cube_err *err)
 {
-	int r = cube_local_import_tar(&p->im, fd, err);
+	int r = cube_local_import_tar(&p->im, fd, CUBE_TAR_PLAIN, err);
 
 	assert_int_equal(close(fd), 0);
 	return r;

@@ -240,7 +240,7 @@ static void templates(void **state)
 	den_tar_add(t, "etc/motd", S_IFREG, 0644, 0, "tar\n", 4);
 	den_tar_add(t, "home/u/own", S_IFREG, 0600, 1000, "", 0);
 	fd = den_tar_end(t);
-	if (cube_backend_template_import(stage.b, "box", "/somewhere.tar.xz", fd, NULL, NULL, NULL, &err) < 0)
+	if (stage_import(&stage, "box", "/somewhere.tar.xz", fd, &err) < 0)
 		fail_msg("import: %s", err.text);
 	assert_int_equal(close(fd), 0);
 	id = stage_create(&stage, "box");

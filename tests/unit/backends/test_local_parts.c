@@ -12,13 +12,13 @@
 #include <cmocka.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/digest.h"
 #include "backends/base/file.h"
 #include "backends/base/json.h"
 #include "backends/base/macros.h"
 #include "backends/base/spawn.h"
 #include "backends/local/bundle.h"
 #include "backends/local/cgroup.h"
-#include "backends/local/digest.h"
 #include "backends/local/hidden.h"
 #include "backends/local/record.h"
 #include "backends/local/tree.h"
@@ -334,16 +334,16 @@ static void private_files(void **state)
 
 static void digest(void **state)
 {
-	struct cube_local_digest *d = cube_local_digest_new();
+	struct cube_digest *d = cube_digest_new();
 	char text[CUBE_DIGEST_TEXT];
 
 	(void)state;
 	assert_non_null(d);
-	cube_local_digest_add(d, "a", 1);
-	cube_local_digest_add(d, "bc", 2);
-	assert_string_equal(cube_local_digest_end(d, text),
+	cube_digest_add(d, "a", 1);
+	cube_digest_add(d, "bc", 2);
+	assert_string_equal(cube_digest_end(d, text),
 			    "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-	cube_local_digest_free(d);
+	cube_digest_free(d);
 }
 
 /* ---- control groups ---- */

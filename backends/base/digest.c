@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-256 by libcrypto. */
-#include "backends/local/digest.h"
+#include "backends/base/digest.h"
 
 #include "backends/base/alloc.h"
 
 #include <openssl/evp.h>
 #include <stdio.h>
 
-struct cube_local_digest {
+struct cube_digest {
 	EVP_MD_CTX *ctx;
 };
 
-struct cube_local_digest *cube_local_digest_new(void)
+struct cube_digest *cube_digest_new(void)
 {
-	struct cube_local_digest *d = cube_calloc(1, sizeof(*d));
+	struct cube_digest *d = cube_calloc(1, sizeof(*d));
 
 	if (!d)
 		return NULL;
 	d->ctx = EVP_MD_CTX_new();
 	if (!d->ctx || EVP_DigestInit_ex(d->ctx, EVP_sha256(), NULL) != 1) {
-		cube_local_digest_free(d);
+		cube_digest_free(d);
 		return NULL;
 	}
 	return d;
 }
 
-void cube_local_digest_free(struct cube_local_digest *d)
+void cube_digest_free(struct cube_digest *d)
 {
 	if (!d)
 		return;
@@ -33,12 +33,12 @@ void cube_local_digest_free(struct cube_local_digest *d)
 	cube_free(d);
 }
 
-void cube_local_digest_add(struct cube_local_digest *d, const void *data, size_t len)
+void cube_digest_add(struct cube_digest *d, const void *data, size_t len)
 {
 	(void)EVP_DigestUpdate(d->ctx, data, len); /* fails only where the context was not set up */
 }
 
-const char *cube_local_digest_end(struct cube_local_digest *d, char out[CUBE_DIGEST_TEXT])
+const char *cube_digest_end(struct cube_digest *d, char out[CUBE_DIGEST_TEXT])
 {
 	unsigned char sum[EVP_MAX_MD_SIZE];
 	unsigned n = 0;

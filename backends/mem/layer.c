@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Templates made of sandboxes and of other templates: copies, as all templates here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "backends/base/file.h"
+#include "backends/mem/mem_priv.h"
+
+#define FOLDER "templates"
+#define PART   FOLDER "/.made"
+
+/* An empty directory beside, which takes its place when it is complete. */
+static int made_begin(struct mem *m, int *ret)
+{
+	int r = cube_file_remove_tree(m->dir, PART);
+
+	if (r == 0 && mkdirat(m->dir, PART, 0755) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	*ret = openat(m->dir, PART, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *ret < 0 ? -errno : 0;
+}
+
+static int made_name(struct mem *m, const char *name)
+{
+	cube_auto_str path = cube_asprintf(FOLDER "/%s", name);
+	int r = path != NULL ? cube_file_remove_tree(m->dir, path) : -ENOMEM;
+
+	if (r == 0 && renameat(m->dir, PART, m->dir, path) < 0)
+		r = -errno;
+	return r;
+}
+
+/* Under the lock. */
+static int made_enlist(struct mem *m, const struct cube_template *t,
+		       const struct cube_template_config *config)
+{
+	struct mem_template *e = mem_template_find(m, t->name);
+	struct cube_template_config copy;
+
+	cube_template_config_init(&copy);
+	if (config != NULL && cube_template_config_copy(&copy, config) < 0)
+		return -ENOMEM;
+	if (e == NULL)
+		e = mem_template_add(m, t->name);
+	if (e == NULL) {
+		cube_template_config_done(&copy);
+		return -ENOMEM;
+	}
+	cube_template_config_done(&e->config);
+	e->config = copy;
+	e->t = *t;
+	(void)snprintf(e->t.state, sizeof(e->t.state), "ready");
+	return 0;
+}
+
+int mem_template_commit(struct cube_backend *b, const char *id, const char *name, struct cube_cancel *cancel,
+			struct cube_err *err)
+{
+	struct mem *m = mem_of(b);
+	struct cube_template t = {.source = "a step of a build", .size = UINT64_MAX};
+	cube_auto_str root = cube_asprintf("%s/root", id);
+	cube_auto_fd from = root != NULL ? openat(m->dir, root, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	cube_auto_fd to = -1;
+	struct mem_copied copied;
+	int r;
+
+	if (from < 0)
+		return cube_fail(err, -ENOENT, "no sandbox %s", id);
+	(void)snprintf(t.name, sizeof(t.name), "%s", name);
+	pthread_mutex_lock(&m->lock);
+	r = mem_template_find(m, name) != NULL ? 1 : made_begin(m, &to);
+	if (r == 0)
+		r = mem_copy_tree(from, to, cancel, &copied, err);
+	if (r == 0)
+		r = made_name(m, name);
+	if (r == 0)
+		r = made_enlist(m, &t, NULL);
+	pthread_mutex_unlock(&m->lock);
+	return r < 0 ? cube_fail(err, r, "make layer %s: %s", name, cube_errno_text(r)) : 0;
+}
+
+/* Under the lock. 1: it is there already. */
+static int derive_may(struct mem *m, const char *base, const struct cube_template *t, struct cube_err *err)
+{
+	const struct mem_template *old = mem_template_find(m, t->name);
+
+	if (mem_template_find(m, base) == NULL)
+		return cube_fail(err, -ENOENT, "no template %s", base);
+	if (old == NULL)
+		return 0;
+	if (strcmp(old->t.fingerprint, t->fingerprint) == 0)
+		return 1;
+	return mem_template_unused(m, t->name, err);
+}
+
+int mem_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
+			const struct cube_template_config *config, struct cube_err *err)
+{
+	struct mem *m = mem_of(b);
+	cube_auto_fd to = -1;
+	int r;
+
+	if (strcmp(t->name, MEM_TEMPLATE_BASE) == 0)
+		return cube_fail(err, -EBUSY, "template %s is built in: take another name", t->name);
+	pthread_mutex_lock(&m->lock);
+	r = derive_may(m, base, t, err);
+	if (r != 0) {
+		pthread_mutex_unlock(&m->lock);
+		return r < 0 ? r : 0;
+	}
+	r = made_begin(m, &to);
+	if (r == 0)
+		r = mem_tree_fill(m, base, to, NULL, err);
+	if (r == 0)
+		r = made_name(m, t->name);
+	if (r == 0)
+		r = made_enlist(m, t, config);
+	pthread_mutex_unlock(&m->lock);
+	return r < 0 ? cube_fail(err, r, "make template %s: %s", t->name, cube_errno_text(r)) : 0;
+}
