@@ -38,6 +38,7 @@ struct port_conn {
 	bool asking;              /* the same: cube_relay_ask is calling */
 	struct cube_post post;
 	bool posted, cut;
+	bool uses; /* the sandbox is told of it as of a use */
 	atomic_bool orphan; /* the domain is gone */
 	enum conn_dial dial;
 	int far; /* what came of it: a descriptor, or -1 and */
@@ -94,6 +95,8 @@ static void conn_ended(struct port_conn *c)
 	c->relay = NULL;
 	conn_waits_not(c);
 	cube_cancel_fire(c->cancel);
+	if (c->uses)
+		cube_use_end(c->cube);
 	if (!cube_list_empty(&c->link)) {
 		cube_list_remove(&c->link);
 		c->port->n_conns--;
@@ -219,6 +222,9 @@ static void conn_dial_begin(struct port_conn *c)
 	if (c->dial != CONN_NEW)
 		return;
 	c->dial = CONN_DIALING;
+	if (!c->uses)
+		cube_use_begin(c->cube);
+	c->uses = true;
 	conn_dial(c);
 	if (c->dial == CONN_DIALING)
 		cube_alarm_set(c->domain, &c->limit, CONN_READY_MS);

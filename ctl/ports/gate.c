@@ -67,7 +67,7 @@ static enum gate_kind gate_kind(const char *data, size_t len)
 	for (size_t i = 0; i < line; i++)
 		if (data[i] < 0x20 || data[i] > 0x7e)
 			return GATE_OTHER;
-	if ((blank == NULL && line > GATE_METHOD) || blank == data || line > GATE_FIRST)
+	if ((blank != NULL ? (size_t)(blank - data) : line) > GATE_METHOD || blank == data || line > GATE_FIRST)
 		return GATE_OTHER;
 	if (end == NULL)
 		return GATE_UNKNOWN;
@@ -232,10 +232,10 @@ static enum cube_relay_verdict gate_body(struct cube_gate *g, const char *data, 
 	enum http_errno e = HTTP_PARSER_ERRNO(g->parser);
 
 	*ret_n = n;
-	if (e != HPE_OK && e != HPE_PAUSED)
-		return CUBE_RELAY_LEAVE;
 	if (!g->swallow)
 		cube_buf_add(on, data, n);
+	if (e != HPE_OK && e != HPE_PAUSED)
+		return CUBE_RELAY_LEAVE;
 	if (g->complete)
 		g->state = CUBE_GATE_HEAD;
 	return CUBE_RELAY_LOOK;

@@ -194,13 +194,24 @@ static const struct {
 	{"Accept", head_accept}, {"Sec-Fetch-Mode", head_mode},
 };
 
+/* A word of HTTP. Else others might read another name; what begins with a blank belongs to the line before. */
+static bool head_is_name(struct span s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (s.at[i] <= ' ' || s.at[i] >= 0x7f || strchr("()<>@,;\\\"/[]?={}", s.at[i]) != NULL)
+			return false;
+	return s.len > 0;
+}
+
 static int head_line(struct head_call *c)
 {
 	struct span value = c->line, name;
 
-	if (strchr(" \t", c->line.at[0]) != NULL) /* folded: belongs to the line before */
-		return -EINVAL;
+	if (span_trim(c->line).len == 0) /* the last one */
+		return head_keep(c);
 	name = span_cut(&value, ':');
+	if (!head_is_name(name))
+		return -EINVAL;
 	for (size_t i = 0; i < CUBE_COUNT(head_fields); i++)
 		if (name.len == strlen(head_fields[i].name) &&
 		    strncasecmp(name.at, head_fields[i].name, name.len) == 0)
