@@ -19,6 +19,8 @@ make() {
 	cp -r "$HERE/." "$new/tests/shell"
 	mkdir "$new/docs"
 	cp "$HERE/../../README.md" "$new"
+	mkdir -p "$new/ctl/cli"
+	cp -r "$HERE/../../ctl/cli/completion" "$new/ctl/cli"
 	cp "$HERE"/../../docs/*.[1-9] "$new/docs"
 	chmod -R a+rX "$new"
 	rm -rf "$STAGE"
