@@ -92,6 +92,7 @@ struct cube_limits {
 /* A volume in a sandbox. Several sandboxes may have the same one, running or not. */
 struct cube_spec_volume {
 	const char *volume; /* its uid; it is there (volume_make) */
+	const char *name;   /* what people call it; may be NULL */
 	const char *path;   /* absolute inside, normal (cube_name_inside_ok); made where it is missing. On
 			       "/workspace" it takes the place of the sandbox's own */
 	bool read_only;     /* kept inside, by whatever root there can do, and in `root` */

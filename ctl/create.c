@@ -13,6 +13,7 @@
 #include "ctl/event.h"
 #include "ctl/stock_priv.h"
 #include "ctl/transcript.h"
+#include "ctl/volume_priv.h"
 
 /* What every command finds in its environment unless `env` gives the name another value: a new whole in `env`
  * that has no PATH must not leave a shell that finds no programs. */
@@ -82,8 +83,13 @@ static int spec_fill(struct cube_cube *c, struct cube_spec_parts *p)
 
 	(void)cube_map_each(c->labels, pair_count, &n_labels);
 	p->pairs = cube_calloc(n_env + n_labels + own->n_extra + 1, sizeof(*p->pairs));
-	p->strings = cube_calloc(n_env + 2 * n_labels + 2, sizeof(*p->strings));
+	p->strings = cube_calloc(n_env + 2 * n_labels + own->n_volumes + 2, sizeof(*p->strings));
 	if (p->pairs == NULL || p->strings == NULL || spec_env(p, &own->env_keys, p->pairs) < 0)
+		return -ENOMEM;
+
+	p->spec.volumes = p->volumes = cube_use_spec(c);
+	p->spec.n_volumes = own->n_volumes;
+	if (p->volumes == NULL && own->n_volumes > 0)
 		return -ENOMEM;
 
 	struct cube_pair *at = p->pairs + n_env;
@@ -120,6 +126,11 @@ static int spec_copy(struct cube_cube *c, struct cube_spec_parts *p)
 		if (labels[i].key == NULL || labels[i].value == NULL)
 			return -ENOMEM;
 	}
+	for (size_t i = 0; i < p->spec.n_volumes; i++) {
+		p->volumes[i].volume = spec_own(p, p->volumes[i].volume);
+		if (p->volumes[i].volume == NULL)
+			return -ENOMEM;
+	}
 	p->spec.name = spec_own(p, c->name);
 	return p->spec.name != NULL ? 0 : -ENOMEM;
 }
@@ -147,6 +158,7 @@ void cube_spec_done(struct cube_spec_parts *p)
 		cube_free(p->strings[i]);
 	cube_free(p->strings);
 	cube_free(p->pairs);
+	cube_free(p->volumes);
 	*p = (struct cube_spec_parts){0};
 }
 
@@ -335,12 +347,16 @@ static int create_accept(struct cube_cube *c, struct cube_err *err)
 
 	if (r == 0)
 		r = cube_cube_open_dir(c, err);
+	if (r == 0)
+		r = cube_use_accept(c, err);
 	/* Else by the thread that goes on to make it (cube_op_run_create). */
 	cube_own(c)->sync_due = !c->service->backend->ops->beside_state;
 	if (r == 0)
 		r = cube_state_save(c, err);
 	if (r == 0 && !cube_own(c)->unseen)
 		r = cube_cube_enlist(c, err);
+	if (r < 0)
+		cube_use_undo(c);
 	if (r < 0 && c->dir_fd >= 0)
 		(void)cube_file_remove_tree(cube_domain_own(c->domain)->cubes_fd, c->uid);
 	return r;
@@ -516,6 +532,8 @@ int cube_cube_remove(struct cube_cube *c, const struct cube_caller *by, struct c
 	int r = cube_state_mark_removed(c, err);
 	if (r < 0)
 		return r;
+	if (c->phase == CUBE_CREATING)
+		cube_use_undo(c);
 	c->phase = CUBE_REMOVED;
 	(void)snprintf(c->reason, sizeof(c->reason), "destroyed");
 	cube_cube_delist(c);

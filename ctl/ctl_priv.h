@@ -28,15 +28,17 @@
 struct cube_domain_own {
 	struct cube_domain d;
 	struct cube_alarms *alarms;
-	struct cube_list dying;      /* removed sandboxes whose destruction is under way */
-	struct cube_list conns;      /* struct cube_conn, all that have a link to close */
-	struct cube_list port_conns; /* connections through exposed ports (ctl/ports/conn.c) */
-	unsigned works;              /* works at the pool that will come back into the domain */
-	pthread_cond_t quiet;        /* works became 0; with the lock */
-	uint64_t fresh;              /* the last number given by cube_cube_fresh_name */
-	int cubes_fd;                /* STATE/cubes */
-	int templates_fd;            /* STATE/templates */
-	struct cube_list unsynced;   /* cube_own.unsynced: saved, and not yet on the medium */
+	struct cube_list dying;         /* removed sandboxes whose destruction is under way */
+	struct cube_list conns;         /* struct cube_conn, all that have a link to close */
+	struct cube_list port_conns;    /* connections through exposed ports (ctl/ports/conn.c) */
+	unsigned works;                 /* works at the pool that will come back into the domain */
+	pthread_cond_t quiet;           /* works became 0; with the lock */
+	uint64_t fresh;                 /* the last number given by cube_cube_fresh_name */
+	int cubes_fd;                   /* STATE/cubes */
+	int templates_fd;               /* STATE/templates */
+	int volumes_fd;                 /* STATE/volumes */
+	struct cube_list volumes_dying; /* removed volumes that the backend may still have */
+	struct cube_list unsynced;      /* cube_own.unsynced: saved, and not yet on the medium */
 	struct cube_alarm sync;
 	struct cube_work sync_work;
 	bool syncing;
@@ -127,6 +129,7 @@ int cube_settings_load(struct cube_domain *d, struct cube_err *err);
 struct cube_op;
 struct cube_conn;
 struct cube_stock;
+struct cube_volume_use;
 
 /* An environment that sessions compare with the newer one: shared, reference counted. */
 struct cube_env_text {
@@ -173,6 +176,8 @@ struct cube_own {
 		limits_said; /* by the create line; the others are the template's or the backend's */
 	struct cube_create_key *extra; /* the backend's own create keys */
 	size_t n_extra;
+	struct cube_volume_use *volumes; /* volumes (volume_priv.h) */
+	size_t n_volumes;
 	struct cube_env_text
 		*env_text;        /* c.env over the defaults, shared with the sessions that have seen it */
 	struct cube_buf env_keys; /* env.NAME of the create line, NUL separated */
@@ -276,6 +281,7 @@ void cube_create_go(struct cube_cube *c);     /* as soon as its template is ther
 struct cube_spec_parts {
 	struct cube_spec spec;
 	struct cube_pair *pairs;
+	struct cube_spec_volume *volumes;
 	char **strings;
 	size_t n_strings;
 };

@@ -18,6 +18,7 @@
 #include "ctl/event.h"
 #include "ctl/stock_priv.h"
 #include "ctl/transcript.h"
+#include "ctl/volume_priv.h"
 
 /* What stands beside the sandboxes in the root, now or later (interface.md). */
 static const char *const reserved_names[] = {
@@ -135,6 +136,7 @@ static void cube_free_keys(struct cube_own *own)
 		cube_free((void *)(uintptr_t)own->extra[i].value);
 	}
 	cube_free(own->extra);
+	cube_use_free(&own->c);
 	cube_buf_done(&own->env_keys);
 	cube_env_text_unref(own->env_text);
 	cube_labels_free(own->c.labels);

@@ -16,6 +16,7 @@
 #include "ctl/event.h"
 #include "ctl/stock_priv.h"
 #include "ctl/ports/door.h"
+#include "ctl/volume_priv.h"
 
 void cube_domain_enter(struct cube_domain *d)
 {
@@ -97,6 +98,7 @@ static void domain_free(struct cube_domain *d)
 	struct cube_domain_own *own = cube_domain_own(d);
 
 	cube_pool_free(d->pool);
+	cube_volumes_close(d);
 	cube_services_close(d);
 	cube_alarms_close(own->alarms);
 	cube_events_close(d->events);
@@ -106,6 +108,7 @@ static void domain_free(struct cube_domain *d)
 	cube_close_auto(&d->state_fd);
 	cube_close_auto(&own->cubes_fd);
 	cube_close_auto(&own->templates_fd);
+	cube_close_auto(&own->volumes_fd);
 	cube_free(d->state_dir);
 	pthread_cond_destroy(&own->quiet);
 	pthread_mutex_destroy(&d->lock);
@@ -136,7 +139,7 @@ static struct cube_domain *domain_new(const struct cube_domain_options *o)
 		return NULL;
 	d = &own->d;
 	domain_init_lock(own);
-	d->state_fd = own->cubes_fd = own->templates_fd = -1;
+	d->state_fd = own->cubes_fd = own->templates_fd = own->volumes_fd = -1;
 	d->deferred_tail = &d->deferred;
 	d->loop = o->loop;
 	d->conf = o->conf;
@@ -147,6 +150,8 @@ static struct cube_domain *domain_new(const struct cube_domain_options *o)
 	cube_list_init(&d->services);
 	cube_list_init(&d->cubes);
 	cube_list_init(&own->dying);
+	cube_list_init(&d->volumes);
+	cube_list_init(&own->volumes_dying);
 	cube_list_init(&own->conns);
 	cube_list_init(&own->port_conns);
 	cube_waitq_init(&d->changed);
@@ -177,6 +182,8 @@ static int domain_open_dirs(struct cube_domain *d, struct cube_err *err)
 	int r = cube_file_mkdir(d->state_fd, "cubes", 0700, &own->cubes_fd);
 	if (r == 0)
 		r = cube_file_mkdir(d->state_fd, "templates", 0700, &own->templates_fd);
+	if (r == 0)
+		r = cube_file_mkdir(d->state_fd, "volumes", 0700, &own->volumes_fd);
 	if (r < 0)
 		return cube_fail(err, r, "state directory '%s': %s", d->state_dir, cube_errno_text(r));
 	return 0;
@@ -192,6 +199,8 @@ static int domain_fill(struct cube_domain *d, struct cube_err *err)
 		r = cube_events_open(d->state_fd, &d->events, err);
 	if (r == 0)
 		r = cube_services_open(d, err);
+	if (r == 0)
+		r = cube_volumes_load(d, err);
 	if (r == 0)
 		r = cube_load_all(d, err);
 	return r;
@@ -229,6 +238,7 @@ int cube_domain_start(struct cube_domain *d, struct cube_err *err)
 			cube_cube_adopt(cube_list_entry(i, struct cube_cube, link));
 		cube_stocks_each(d, cube_cube_adopt);
 		cube_stocks_kick(d);
+		cube_volumes_start(d);
 	}
 	cube_domain_leave(d);
 	return r;
@@ -277,6 +287,8 @@ static void domain_wake_all(struct cube_domain *d)
 		cube_list_each (k, &s->stocks)
 			cube_wake(&cube_list_entry(k, struct cube_stock, link)->changed);
 	}
+	cube_list_each (i, &d->volumes)
+		cube_wake(&cube_list_entry(i, struct cube_volume_entry, link)->changed);
 	cube_wake(&d->changed);
 }
 

@@ -23,6 +23,7 @@
 #include "ctl/wait.h"
 
 struct cube_cube;
+struct cube_volume_entry;
 struct cube_events;
 struct cube_errlog;
 
@@ -42,6 +43,7 @@ struct cube_service {
 	struct cube_domain *domain;
 	struct cube_list templates; /* struct cube_template_entry (ctl/template.h) */
 	struct cube_list stocks;    /* struct cube_stock (ctl/stock.h): pools */
+	uint64_t volumes_looked;    /* when the sizes of volumes were asked for; monotonic, 0: never */
 	uint64_t seq;               /* stable cursor for listings */
 	struct cube_buf done; /* as cube_cube.done, of the backend and of its templates; shown in `status` */
 };
@@ -53,6 +55,8 @@ struct cube_domain_watcher {
 	void (*cube_added)(void *ctx, struct cube_cube *c);
 	void (*cube_removed)(void *ctx, struct cube_cube *c,
 			     const char *name); /* also under its old name at a rename */
+	void (*volume_removed)(void *ctx, struct cube_volume_entry *v,
+			       const char *name); /* also under its old name at a rename */
 	void (*entry_changed)(void *ctx, struct cube_cube *c, const char *dir,
 			      const char *name); /* "jobs", "build" */
 	/* When a file below its files/ was last open (wall clock, ns): UINT64_MAX one is, 0 never. */
@@ -81,6 +85,7 @@ struct cube_domain {
 	struct cube_service *default_service;
 	struct cube_map *by_name;  /* cubes with a name in the root */
 	struct cube_list cubes;    /* all of these, by seq */
+	struct cube_list volumes;  /* struct cube_volume_entry (ctl/volume.h) */
 	struct cube_waitq changed; /* a cube came, went or changed its state */
 	struct cube_events *events;
 	struct cube_errlog *errors;

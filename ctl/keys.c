@@ -8,6 +8,7 @@
 #include "backends/base/name.h"
 #include "backends/base/num.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/volume_priv.h"
 
 #define LABEL_MAX 1024 /* bytes of a label's value */
 
@@ -153,13 +154,18 @@ static int key_privileged(struct cube_cube *c, const char *value, struct cube_er
 	return 0;
 }
 
+static int key_volume(struct cube_cube *c, const char *value, struct cube_err *err)
+{
+	return cube_use_add(c, "/workspace", value, err);
+}
+
 static const struct create_key create_keys[] = {
 	{"backend", key_done},  {"template", key_template},
 	{"net", key_net},       {"command_timeout", key_timeout},
 	{"idle", key_idle},     {"lifetime", key_lifetime},
 	{"at_end", key_at_end}, {"privileged", key_privileged},
-	{"pool", key_done},
-	{"ports", cube_ports_take},
+	{"pool", key_done},     {"ports", cube_ports_take},
+	{"volume", key_volume},
 };
 
 /* ---- Families ---- */
@@ -260,7 +266,7 @@ static int key_unknown(const struct cube_backend *b, const char *key, struct cub
 		cube_buf_printf(&known, "%s, ", create_keys[i].name);
 	for (size_t i = 0; i < CUBE_COUNT(key_limits); i++)
 		cube_buf_printf(&known, "%s, ", key_limits[i].key);
-	cube_buf_adds(&known, "env.NAME, label.NAME");
+	cube_buf_adds(&known, "volume.PATH, env.NAME, label.NAME");
 	for (const char *const *k = b->ops->keys; k != NULL && *k != NULL; k++)
 		cube_buf_printf(&known, ", %s", *k);
 	int r = cube_fail(err, -EINVAL, "no key '%s'; known: %s", key, cube_buf_str(&known));
@@ -278,6 +284,8 @@ static int key_take(struct cube_cube *c, const struct cube_create_key *k, struct
 
 	if (r != 0)
 		return r < 0 ? r : 0; /* whether it can be kept: cube_backend_check_spec */
+	if (strncmp(k->key, "volume.", 7) == 0)
+		return cube_use_add(c, k->key + 7, k->value, err);
 	if (strncmp(k->key, "env.", 4) == 0)
 		return key_env(c, k->key + 4, k->value, err);
 	if (strncmp(k->key, "label.", 6) == 0)

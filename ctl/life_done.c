@@ -10,6 +10,7 @@
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
+#include "ctl/volume_priv.h"
 
 void cube_op_created(struct cube_op *op)
 {
@@ -39,6 +40,7 @@ void cube_op_create_failed(struct cube_op *op)
 		return; /* still accepted: the next daemon makes it */
 	c->failure = op->err;
 	c->doing = NULL;
+	cube_use_undo(c);
 	cube_errlog_add(c->errors, NULL, "create", &op->err);
 	if (!cube_own(c)->unseen) /* else the pool says it */
 		cube_errlog_add(c->domain->errors, NULL, "create", &op->err);

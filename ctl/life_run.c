@@ -8,6 +8,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/volume_priv.h"
 
 static struct cube_backend *op_backend(struct cube_op *op)
 {
@@ -30,7 +31,9 @@ void cube_op_run_create(struct cube_op *op)
 	if (!op_backend(op)->ops->beside_state)
 		run_create_sync(op->cube);
 	cube_output_prepare(op->cube);
-	op->code = cube_backend_create(op_backend(op), &op->spec.spec, op->cancel, &id, &op->err);
+	op->code = cube_use_make(op->cube->service, &op->spec.spec, op->cancel, &op->err);
+	if (op->code == 0)
+		op->code = cube_backend_create(op_backend(op), &op->spec.spec, op->cancel, &id, &op->err);
 	if (op->code < 0)
 		return;
 	cube_free(op->id);

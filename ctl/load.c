@@ -17,6 +17,7 @@
 #include "ctl/errlog.h"
 #include "ctl/stock_priv.h"
 #include "ctl/transcript.h"
+#include "ctl/volume_priv.h"
 
 #define STATE_MAX ((size_t)16 << 20)
 
@@ -224,6 +225,8 @@ int cube_state_load(struct cube_cube *c, struct cube_err *err)
 	r = load_labels(c, o);
 	if (r == 0)
 		r = load_extra(cube_own(c), json_object_get(o, "extra"));
+	if (r == 0)
+		r = cube_use_load(c, json_object_get(o, "volumes"));
 	if (r == 0)
 		r = load_sessions(c, json_object_get(o, "sessions"));
 	if (r == 0)

@@ -7,6 +7,7 @@
 #include "backends/base/buf.h"
 #include "ctl/session.h"
 #include "ctl/template.h"
+#include "ctl/volume.h"
 
 struct cube_stock;
 
@@ -36,6 +37,7 @@ int cube_show_stock_size(struct cube_stock *p, struct cube_buf *out);
 int cube_show_stock_ready(struct cube_stock *p, struct cube_buf *out);
 int cube_show_stock_status(struct cube_stock *p, struct cube_buf *out);
 int cube_show_stock_ctl(struct cube_stock *p, struct cube_buf *out);
+int cube_show_volume_info(struct cube_volume_entry *v, struct cube_buf *out);
 int cube_show_template_info(struct cube_template_entry *t, struct cube_buf *out);
 int cube_show_template_status(struct cube_template_entry *t, struct cube_buf *out);
 int cube_show_template_ctl(struct cube_template_entry *t, struct cube_buf *out);

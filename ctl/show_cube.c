@@ -7,7 +7,9 @@
 
 #include "backends/base/clock.h"
 #include "backends/base/json.h"
+#include "ctl/ctl_priv.h"
 #include "ctl/stock.h"
+#include "ctl/volume_priv.h"
 
 /* What interface.md has for a sandbox and this backend cannot give, with the reason. */
 static const struct {
@@ -108,6 +110,20 @@ static const char *show_reason(const struct cube_cube *c)
 	return c->phase == CUBE_ERROR && c->failure.text[0] != '\0' ? c->failure.text : c->reason;
 }
 
+static void show_volumes(struct cube_cube *c, struct cube_buf *out)
+{
+	const struct cube_own *own = cube_own(c);
+
+	for (size_t i = 0; i < own->n_volumes; i++) {
+		const struct cube_volume_use *u = &own->volumes[i];
+
+		cube_buf_adds(out, "volume.");
+		cube_buf_add_escaped(out, u->path, strlen(u->path), false);
+		cube_buf_printf(out, " %s%s\n", u->volume != NULL ? u->volume->name : u->name,
+				u->read_only ? ",ro" : "");
+	}
+}
+
 static void show_head(struct cube_cube *c, struct cube_buf *out)
 {
 	cube_show_str(out, "state", cube_phase_name(c->phase));
@@ -141,6 +157,7 @@ int cube_show_status(struct cube_cube *c, struct cube_buf *out)
 	cube_show_str(out, "net", show_net(c));
 	cube_show_num(out, "command_timeout", c->command_timeout_s);
 	cube_show_str(out, "resume", c->resume ? "yes" : "no");
+	show_volumes(c, out);
 	show_limits(c, out);
 	show_usage(c, out);
 	cube_show_num(out, "commands", show_commands(c));
@@ -250,6 +267,22 @@ static void info_times(const struct cube_cube *c, json_t *o)
 	info_str(o, "at_end", cube_at_end_name(t->at_end));
 }
 
+static json_t *info_volumes(struct cube_cube *c)
+{
+	const struct cube_own *own = cube_own(c);
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < own->n_volumes; i++) {
+		const struct cube_volume_use *u = &own->volumes[i];
+
+		(void)json_array_append_new(list, json_pack("{s:s,s:o,s:b}", "volume",
+							    u->volume != NULL ? u->volume->name : u->name,
+							    "path", cube_json_bytes(u->path, strlen(u->path)),
+							    "read_only", (int)u->read_only));
+	}
+	return list;
+}
+
 static void info_basics(struct cube_cube *c, json_t *o)
 {
 	info_str(o, "name", c->name);
@@ -284,6 +317,7 @@ int cube_show_info(struct cube_cube *c, struct cube_buf *out)
 	cube_show_labels(c, info_label, labels);
 	(void)json_object_set_new(o, "labels", labels);
 	(void)json_object_set_new(o, "env", info_env(c));
+	(void)json_object_set_new(o, "volumes", info_volumes(c));
 	(void)json_object_set_new(o, "limits", info_limits(c));
 	(void)json_object_set_new(o, "usage", info_usage(c));
 	(void)json_object_set_new(o, "capabilities", info_caps(c));

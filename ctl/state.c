@@ -14,6 +14,7 @@
 #include "backends/base/file.h"
 #include "ctl/bytes.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/volume_priv.h"
 
 #define STATE_VERSION 1
 #define STATE_MAX     ((size_t)16 << 20)
@@ -234,6 +235,7 @@ static json_t *state_json(struct cube_cube *c)
 			      cube_bytes_list(cube_buf_str(&own->env_keys), own->env_keys.len), "sessions",
 			      state_sessions(c), "next_session", (json_int_t)own->next_session, "boot", boot,
 			      "failure", c->failure.code, "failure_text", state_str(c->failure.text))) < 0 ||
+	    json_object_set_new(o, "volumes", cube_use_save(c)) < 0 ||
 	    json_object_set_new(o, "ports", cube_ports_state(c)) < 0 ||
 	    json_object_set_new(o, "times", state_times(&c->times)) < 0) {
 		json_decref(o);

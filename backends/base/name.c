@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "backends/base/escape.h"
+
 /* <ctype.h> follows the locale; these do not. */
 static bool char_alpha(char c)
 {
@@ -65,10 +67,23 @@ static bool inside_reserved(const char *s)
 	return false;
 }
 
+static bool inside_text_ok(const char *s)
+{
+	size_t len = strlen(s), n;
+	unsigned c;
+
+	for (; len > 0; s += n, len -= n) {
+		n = cube_utf8_decode((const unsigned char *)s, len, &c);
+		if (n == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0))
+			return false;
+	}
+	return true;
+}
+
 bool cube_name_inside_ok(const char *s)
 {
 	if (s == NULL || s[0] != '/' || strnlen(s, CUBE_INSIDE_MAX + 1) > CUBE_INSIDE_MAX ||
-	    inside_reserved(s))
+	    inside_reserved(s) || !inside_text_ok(s))
 		return false;
 	while (*s == '/') {
 		size_t n = strcspn(++s, "/");

@@ -17,7 +17,8 @@ bool cube_name_layer_ok(const char *s);
 /* 1 to 200 bytes of anything but '/', not "." or "..". */
 bool cube_name_entry_ok(const char *s);
 /* A path inside a sandbox at which something can be mounted: absolute, "/" excepted, 255 bytes at most, no
- * "//", "/./", "/../" and no slash at the end, and not /proc, /sys or /dev or below them. NULL is none. */
+ * "//", "/./", "/../" and no slash at the end, not /proc, /sys or /dev or below them, and UTF-8 without control
+ * characters. NULL is none. */
 #define CUBE_INSIDE_MAX 255
 bool cube_name_inside_ok(const char *s);
 /* An environment variable's: [A-Za-z_][A-Za-z0-9_]*. */

@@ -110,7 +110,6 @@ int cube_local_record_read(int dir, struct cube_local_record *ret, struct cube_e
 	return 0;
 }
 
-/* Text of a path may be any bytes: those that are no UTF-8 are refused where it is given. */
 static json_t *record_mounts(const struct cube_local_record *r)
 {
 	json_t *list = json_array();

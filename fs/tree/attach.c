@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The real files of a sandbox: fetched from its backend when they are first asked for, given up with it. */
+/* The real files of a sandbox or a volume: fetched from its backend when they are first asked for, given up with
+ * it. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,9 +9,9 @@
 
 struct cube_attach {
 	struct cube_list link;    /* tree.attached */
-	struct cube_obj *obj;     /* referenced; its p is the sandbox */
+	struct cube_obj *obj;     /* referenced; its type has `real` */
 	struct cube_files *files; /* NULL: not there (yet) */
-	uint32_t generation;      /* of the sandbox when they were fetched */
+	uint32_t generation;      /* of the thing when they were fetched */
 	bool busy;                /* being fetched */
 	bool dropped;             /* the sandbox went meanwhile */
 	struct cube_waitq ready;
@@ -79,15 +80,15 @@ static void attach_fetched(void *ctx, int code, struct cube_root *root, const st
 {
 	struct cube_attach *a = ctx;
 	struct cube_tree *t = a->obj->tree;
-	struct cube_cube *c = a->obj->p;
+	const char *uid = a->obj->type->real->uid(a->obj->p);
 	struct cube_files *files = NULL;
 	struct cube_err why = {0};
 
 	if (code == 0) {
-		code = cube_files_attach(t->files, root, strtoull(c->uid, NULL, 16), a->obj, &files);
+		code = cube_files_attach(t->files, root, strtoull(uid, NULL, 16), a->obj, &files);
 		if (code < 0) {
 			cube_root_close(root);
-			cube_fail(&why, code, "files of '%s': %s", c->uid, cube_errno_text(code));
+			cube_fail(&why, code, "files of '%s': %s", uid, cube_errno_text(code));
 		}
 	} else if (err != NULL) {
 		why = *err;
@@ -105,39 +106,43 @@ static void attach_fetched(void *ctx, int code, struct cube_root *root, const st
 	cube_domain_leave(t->domain);
 }
 
-static int attach_begin(struct cube_req *r, struct cube_attach *a, struct cube_cube *c)
+static int attach_begin(struct cube_req *r, struct cube_attach *a)
 {
+	const struct cube_real *real = a->obj->type->real;
+	void *p = a->obj->p;
 	int code = cube_req_wait(r, &a->ready);
 
 	if (code != CUBE_PARK || a->busy)
 		return code;
 	a->busy = true;
 	a->code = 0;
-	a->generation = c->generation;
-	code = cube_cube_root_async(c, attach_fetched, a);
+	a->generation = real->generation(p);
+	code = real->fetch(p, attach_fetched, a);
 	if (code < 0) {
 		a->busy = false;
-		return cube_fail(&r->err, code, "sandbox '%s': its files: %s", c->name,
-				 cube_errno_text(code));
+		return cube_fail(&r->err, code, "%s '%s': its files: %s", a->obj->type->what,
+				 a->obj->type->name(p), cube_errno_text(code));
 	}
 	return CUBE_PARK;
 }
 
 int cube_attach_step(struct cube_req *r)
 {
-	struct cube_cube *c = r->n->obj->p;
+	const struct cube_real *real = r->n->obj->type->real;
+	void *p = r->n->obj->p;
+	struct cube_waitq *changed = NULL;
 	struct cube_attach *a;
 	int code;
 
-	if (c->phase == CUBE_REMOVED)
+	if (r->n->obj->type->gone(p))
 		return -ESTALE;
-	code = cube_cube_files_usable(c, &r->err);
+	code = real->usable(p, &changed, &r->err);
 	if (code != 0)
-		return code > 0 ? cube_req_wait(r, &c->changed) : code;
+		return code > 0 ? cube_req_wait(r, changed) : code;
 	a = attach_get(r->n->obj);
 	if (a == NULL)
 		return cube_fail(&r->err, -ENOMEM, "out of memory");
-	if (a->files != NULL && a->generation != c->generation)
+	if (a->files != NULL && a->generation != real->generation(p))
 		attach_let_go(a);
 	if (a->files == NULL && a->code < 0 && r->state == a) {
 		r->err = a->err; /* it waited for just this attempt */
@@ -145,7 +150,7 @@ int cube_attach_step(struct cube_req *r)
 	}
 	if (a->files == NULL) {
 		r->state = a;
-		return attach_begin(r, a, c);
+		return attach_begin(r, a);
 	}
 	r->files = cube_files_ref(a->files);
 	r->real_id = cube_files_root(a->files);
@@ -154,10 +159,10 @@ int cube_attach_step(struct cube_req *r)
 
 int cube_attach_peek(struct cube_req *r)
 {
-	const struct cube_cube *c = r->n->obj->p;
-	const struct cube_attach *a = r->n->obj->attach;
+	const struct cube_obj *o = r->n->obj;
+	const struct cube_attach *a = o->attach;
 
-	if (a == NULL || a->files == NULL || a->generation != c->generation)
+	if (a == NULL || a->files == NULL || a->generation != o->type->real->generation(o->p))
 		return 0;
 	r->files = cube_files_ref(a->files);
 	r->real_id = cube_files_root(a->files);

@@ -295,6 +295,34 @@ static void *type_parent(void *p)
 	return ((struct cube_cube *)p)->domain;
 }
 
+static const char *real_uid(void *p)
+{
+	return ((struct cube_cube *)p)->uid;
+}
+
+static uint32_t real_generation(void *p)
+{
+	return ((struct cube_cube *)p)->generation;
+}
+
+static int real_usable(void *p, struct cube_waitq **changed, struct cube_err *err)
+{
+	struct cube_cube *c = p;
+
+	*changed = &c->changed;
+	return cube_cube_files_usable(c, err);
+}
+
+static int real_fetch(void *p,
+		      void (*done)(void *ctx, int code, struct cube_root *root, const struct cube_err *err),
+		      void *ctx)
+{
+	return cube_cube_root_async(p, done, ctx);
+}
+
+static const struct cube_real cube_real_files = {
+	.uid = real_uid, .generation = real_generation, .usable = real_usable, .fetch = real_fetch};
+
 const struct cube_type cube_type_cube = {
 	.what = "sandbox",
 	.self = &cube_self,
@@ -311,4 +339,5 @@ const struct cube_type cube_type_cube = {
 	.parent = &cube_type_root,
 	.within = &cube_entry_root,
 	.parent_of = type_parent,
+	.real = &cube_real_files,
 };

@@ -115,7 +115,7 @@ int cube_dir_opendir(struct cube_req *r)
 	if (cube_mark_has(r->tree, r->n, &r->caller))
 		return 0;
 	/* Only what needs it running waits for a sandbox that is being made; to list is to look. */
-	if (r->n->entry->files && c->phase != CUBE_CREATING)
+	if (r->n->entry->files && (c == NULL || c->phase != CUBE_CREATING))
 		return cube_attach_step(r);
 	return 0;
 }
@@ -242,7 +242,8 @@ int cube_dir_mkdir(struct cube_req *r)
 	if (code != 1)
 		return code;
 	l = cube_node_level(r->n);
-	if (dir_fixed(r->n, r->name) != NULL || dir_child(r->n, r->name) != NULL)
+	if (r->state == NULL /* else it is the one that this request waits for */ &&
+	    (dir_fixed(r->n, r->name) != NULL || dir_child(r->n, r->name) != NULL))
 		return cube_fail(&r->err, -EEXIST, "'%s' exists", r->name);
 	if (l->make == NULL)
 		return cube_fail(&r->err, -ENOENT, "'%s': nothing can be made here", r->name);
@@ -343,7 +344,8 @@ int cube_dir_rmdir(struct cube_req *r)
 	if (p == NULL)
 		return -ENOENT;
 	if (l->drop == NULL || removes)
-		return cube_fail(&r->err, -EPERM, "'%s' stays: rm -r does not reach into backends/", r->name);
+		return cube_fail(&r->err, -EPERM,
+				 "'%s' stays: rm -r does not reach into backends/ and volumes/", r->name);
 	r->tree->silent = r->caches;
 	code = l->drop(r, p);
 	r->tree->silent = false;

@@ -130,14 +130,14 @@ void cube_mark_drop(struct cube_tree *t, const struct cube_obj *scope)
 
 bool cube_tree_removes(struct cube_tree *t, const struct cube_caller *by, uint64_t id)
 {
-	const struct cube_obj *owner;
+	struct cube_obj *owner;
 	bool removes;
 
 	if (atomic_load(&t->n_marks) == 0)
 		return false;
 	cube_domain_enter(t->domain);
 	owner = cube_files_owner(t->files, id);
-	removes = owner != NULL && mark_find(t, owner, by) != NULL;
+	removes = owner != NULL && mark_find(t, cube_mark_scope(owner), by) != NULL;
 	cube_domain_leave(t->domain);
 	return removes;
 }
@@ -151,6 +151,6 @@ void cube_tree_uses(struct cube_tree *t, const struct cube_caller *by, uint64_t 
 	cube_domain_enter(t->domain);
 	owner = cube_files_owner(t->files, id);
 	if (owner != NULL)
-		cube_mark_end(t, owner, by);
+		cube_mark_end(t, cube_mark_scope(owner), by);
 	cube_domain_leave(t->domain);
 }

@@ -63,6 +63,18 @@ struct cube_level {
 	int (*rename)(struct cube_req *r, void *child, const char *name);
 };
 
+/* The real files that begin at an entry with `files`. */
+struct cube_real {
+	const char *(*uid)(void *p); /* hexadecimal, unique: makes inode numbers */
+	uint32_t (*generation)(void *p);
+	/* 0; 1: not yet, wait on *changed; or why not. */
+	int (*usable)(void *p, struct cube_waitq **changed, struct cube_err *err);
+	/* As cube_cube_root_async. */
+	int (*fetch)(void *p,
+		     void (*done)(void *ctx, int code, struct cube_root *root, const struct cube_err *err),
+		     void *ctx);
+};
+
 struct cube_type {
 	const char *what;              /* "sandbox" */
 	const struct cube_entry *self; /* its directory, slot 0 */
@@ -79,6 +91,7 @@ struct cube_type {
 	const struct cube_type *parent;           /* NULL: the root has none */
 	const struct cube_entry *within;          /* the parent's directory that lists it */
 	void *(*parent_of)(void *p);
+	const struct cube_real *real; /* NULL: no entry of it has `files` */
 };
 
 /* What a text was when it was last looked at, and since when. */
@@ -94,7 +107,7 @@ struct cube_obj {
 	struct cube_tree *tree;
 	struct cube_obj *parent;    /* referenced */
 	uint64_t ino;               /* of its directory; entries' are derived */
-	struct cube_attach *attach; /* of a sandbox: its files, once they were asked for */
+	struct cube_attach *attach; /* its real files, once they were asked for */
 	struct cube_node *nodes[CUBE_SLOTS];
 	struct cube_text_mark texts[CUBE_SLOTS];
 };
@@ -109,7 +122,7 @@ struct cube_node {
 };
 
 extern const struct cube_type cube_type_root, cube_type_service, cube_type_template, cube_type_stock,
-	cube_type_cube, cube_type_session, cube_type_job, cube_type_port;
+	cube_type_cube, cube_type_session, cube_type_job, cube_type_port, cube_type_volume;
 
 /* The object of a thing of ctl, made when needed; one reference for the caller. NULL: memory. */
 struct cube_obj *cube_obj_get(struct cube_tree *t, const struct cube_type *type, void *p);

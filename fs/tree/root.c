@@ -59,7 +59,8 @@ enum root_slot {
 	ROOT_CLONE,
 	ROOT_EVENTS,
 	ROOT_ERROR,
-	ROOT_BACKENDS
+	ROOT_BACKENDS,
+	ROOT_VOLUMES
 };
 
 #define ROOT_BACKENDS_ENTRY                                                                                  \
@@ -68,7 +69,13 @@ enum root_slot {
 		.level = &cube_level_backends                                                                \
 	}
 
+#define ROOT_VOLUMES_ENTRY                                                                                   \
+	{                                                                                                    \
+		.name = "volumes", .slot = ROOT_VOLUMES, .mode = CUBE_DIR_MODE, .level = &cube_level_volumes \
+	}
+
 const struct cube_entry cube_entry_backends = ROOT_BACKENDS_ENTRY;
+const struct cube_entry cube_entry_volumes = ROOT_VOLUMES_ENTRY;
 
 /* Files before directories: who removes meets them first (mark.c). */
 static const struct cube_entry root_entries[] = {
@@ -102,6 +109,7 @@ static const struct cube_entry root_entries[] = {
 	 .class = &cube_class_text,
 	 .render = root_error_text},
 	ROOT_BACKENDS_ENTRY,
+	ROOT_VOLUMES_ENTRY,
 };
 
 static const struct cube_level root_level = {

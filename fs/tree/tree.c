@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "backends/base/alloc.h"
+#include "ctl/volume.h"
 #include "fs/tree/tree_priv.h"
+#include "fs/tree/type.h"
 
 /* ---- news from the domain ----
  *
@@ -27,6 +29,19 @@ static void tree_cube_removed(void *ctx, struct cube_cube *c, const char *name)
 		return;
 	cube_obj_ref(o);
 	cube_mark_drop(t, o);
+	cube_attach_drop(o);
+	cube_obj_unref(o);
+}
+
+static void tree_volume_removed(void *ctx, struct cube_volume_entry *v, const char *name)
+{
+	struct cube_tree *t = ctx;
+	struct cube_obj *o = cube_obj_peek(t, &cube_type_volume, v);
+
+	cube_tree_tell(t, t->root->nodes[cube_entry_volumes.slot], name);
+	if (o == NULL || v->phase != CUBE_VOLUME_REMOVED)
+		return;
+	cube_obj_ref(o);
 	cube_attach_drop(o);
 	cube_obj_unref(o);
 }
@@ -78,6 +93,7 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 		goto fail;
 	o->domain->watcher = (struct cube_domain_watcher){.ctx = t,
 							  .cube_removed = tree_cube_removed,
+							  .volume_removed = tree_volume_removed,
 							  .entry_changed = tree_entry_changed,
 							  .files_used = tree_files_used};
 	o->domain->paths = (struct cube_domain_paths){.ctx = t, .start = cube_path_start};

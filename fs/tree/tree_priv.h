@@ -183,7 +183,7 @@ int cube_output_follow(struct cube_req *r, struct cube_handle *h);
 bool cube_output_more(const struct cube_job *j, enum cube_stream stream, uint64_t pos);
 extern const struct cube_class cube_class_output;
 
-/* ---- attach.c: the real files of a sandbox ---- */
+/* ---- attach.c: the real files of a sandbox or a volume ---- */
 
 /* For a request on the node `files`: CUBE_REAL with r->real_id, CUBE_PARK, or an error. */
 int cube_attach_step(struct cube_req *r);
@@ -198,7 +198,7 @@ void cube_attach_drop_all(struct cube_tree *t);
 int cube_path_start(void *tree, enum cube_path_act act, struct cube_verb_call *call, struct cube_err *err);
 
 /* ---- mark.c: who removes ---- */
-/* What a mark at @o covers: its sandbox, or (the root's object) all of backends/. */
+/* What a mark at @o covers: its sandbox, or (the root's object) all of backends/ and volumes/. */
 struct cube_obj *cube_mark_scope(struct cube_obj *o);
 int cube_mark_add(struct cube_tree *t, struct cube_obj *scope, const struct cube_caller *by,
 		  struct cube_err *err);

@@ -28,7 +28,7 @@ fill a; python3 -c 'import shutil; shutil.rmtree("a")'; gone a
 # several, and all at once: the sandboxes and nothing else
 fill a; fill b
 rm -rf ./* 2>/dev/null || true
-check_eq "$(ls)" "$(printf '%s\n' README backends clone ctl error events list)"
+check_eq "$(ls)" "$(printf '%s\n' README backends clone ctl error events list volumes)"
 check ls backends/local/templates/host >/dev/null
 expect_errno EPERM rm README
 check cat README >/dev/null

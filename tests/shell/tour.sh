@@ -31,5 +31,5 @@ check grep -q 'tick' "$WORK/tail"
 
 rmdir dev
 check_not test -e dev
-check_eq "$(ls)" "$(printf '%s\n' README backends clone ctl error events list)" 'what is left in the root'
+check_eq "$(ls)" "$(printf '%s\n' README backends clone ctl error events list volumes)" 'what is left in the root'
 cd /

@@ -180,7 +180,7 @@ static void check_clone(void **state)
 	assert_int_equal(rig_open("clone", O_RDONLY, &h), 0); /* plain: makes nothing */
 	assert_true(rig_read(&call, h, 0)[0] != '\0');
 	rig_release(h);
-	assert_string_equal(rig_ls(""), ". .. README ctl list clone events error backends dev ");
+	assert_string_equal(rig_ls(""), ". .. README ctl list clone events error backends volumes dev ");
 	assert_int_equal(rig_open("clone", O_RDWR, &h), 0);
 	rig_read(&call, h, 0);
 	call.out[strcspn(call.out, "\n")] = '\0';

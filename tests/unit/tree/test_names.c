@@ -13,7 +13,7 @@ static void check_listings(void **state)
 {
 	(void)state;
 	rig_cube("dev");
-	assert_string_equal(rig_ls(""), ". .. README ctl list clone events error backends dev ");
+	assert_string_equal(rig_ls(""), ". .. README ctl list clone events error backends volumes dev ");
 	assert_string_equal(rig_ls("dev"),
 			    ". .. ctl exec exit workspace logs status info.json error env files "
 			    "sessions jobs ports ");
@@ -25,7 +25,7 @@ static void check_listings(void **state)
 	assert_string_equal(rig_ls("dev/jobs/build"),
 			    ". .. cmd argv stdin stdout stderr output exit status ctl env cwd user ");
 	rig_gone("dev");
-	assert_string_equal(rig_ls(""), ". .. README ctl list clone events error backends ");
+	assert_string_equal(rig_ls(""), ". .. README ctl list clone events error backends volumes ");
 }
 
 /* A listing in pieces, while others come and go: each that stays is there once. */

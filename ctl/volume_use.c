@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The volumes that sandboxes have: from a create line to the backend, and over a restart of the daemon. */
+#include <errno.h>
+#include <string.h>
+
+#include "backends/base/alloc.h"
+#include "ctl/bytes.h"
+#include "ctl/ctl_priv.h"
+#include "ctl/stock.h"
+#include "ctl/volume_priv.h"
+
+#define USES_MAX (CUBE_MOUNTS_MAX - 1)
+
+static struct cube_volume_use *use_grow(struct cube_own *own)
+{
+	struct cube_volume_use *grown = cube_realloc(own->volumes, (own->n_volumes + 1) * sizeof(*grown));
+
+	if (grown == NULL)
+		return NULL;
+	own->volumes = grown;
+	grown[own->n_volumes] = (struct cube_volume_use){0};
+	return &grown[own->n_volumes++];
+}
+
+/* "KEY", "KEY,ro", "KEY,rw". */
+static int use_value(const char *value, char name[CUBE_NAME_MAX + 1], bool *read_only)
+{
+	size_t n = strcspn(value, ",");
+
+	if (n > CUBE_NAME_MAX)
+		return -EINVAL;
+	memcpy(name, value, n);
+	name[n] = '\0';
+	*read_only = strcmp(value + n, ",ro") == 0;
+	return value[n] == '\0' || *read_only || strcmp(value + n, ",rw") == 0 ? 0 : -EINVAL;
+}
+
+int cube_use_add(struct cube_cube *c, const char *path, const char *value, struct cube_err *err)
+{
+	struct cube_own *own = cube_own(c);
+	char name[CUBE_NAME_MAX + 1];
+	struct cube_volume_use *u;
+	bool read_only;
+	int r = 0;
+
+	if (!cube_name_inside_ok(path))
+		return cube_fail(
+			err, -EINVAL,
+			"volume.%s: an absolute path inside is wanted, without '.', '..' or '//', and not "
+			"of /proc, /sys or /dev",
+			path);
+	if (use_value(value, name, &read_only) < 0)
+		return cube_fail(err, -EINVAL, "volume %s at %s: KEY or KEY,ro", value, path);
+	for (size_t i = 0; i < own->n_volumes; i++)
+		if (strcmp(own->volumes[i].path, path) == 0)
+			return cube_fail(err, -EINVAL, "two volumes at %s", path);
+	if (own->n_volumes == USES_MAX)
+		return cube_fail(err, -EINVAL, "a sandbox has %d volumes at most", USES_MAX);
+	r = cube_backend_need(c->service->backend, CUBE_CAP_VOLUMES, err);
+	if (r == 0)
+		r = cube_volume_check(c->service, name, err);
+	if (r < 0)
+		return r;
+	u = use_grow(own);
+	if (u == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	u->name = cube_strdup(name);
+	u->path = cube_strdup(path);
+	u->read_only = read_only;
+	return u->name != NULL && u->path != NULL ? 0 : cube_fail(err, -ENOMEM, "out of memory");
+}
+
+int cube_use_accept(struct cube_cube *c, struct cube_err *err)
+{
+	struct cube_own *own = cube_own(c);
+
+	for (size_t i = 0; i < own->n_volumes; i++) {
+		struct cube_volume_use *u = &own->volumes[i];
+		int r = cube_volume_for(c->service, u->name, &u->volume, err);
+
+		if (r < 0) {
+			cube_use_undo(c);
+			return r;
+		}
+		u->fresh = r == 1;
+	}
+	return 0;
+}
+
+int cube_use_make(struct cube_service *s, const struct cube_spec *spec, struct cube_cancel *cancel,
+		  struct cube_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < spec->n_volumes; i++) {
+		const struct cube_spec_volume *v = &spec->volumes[i];
+
+		cube_volume_sync(s->domain, v->volume);
+		r = cube_backend_volume_make(s->backend, v->volume, v->name, cancel, err);
+	}
+	return r;
+}
+
+static bool use_has(struct cube_cube *c, const struct cube_volume_entry *v)
+{
+	const struct cube_own *own = cube_own(c);
+
+	for (size_t i = 0; i < own->n_volumes; i++)
+		if (own->volumes[i].volume == v)
+			return true;
+	return false;
+}
+
+static void use_each_of(struct cube_list *cubes, const struct cube_volume_entry *v,
+			void (*each)(void *ctx, const struct cube_cube *c), void *ctx)
+{
+	cube_list_each (i, cubes) {
+		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
+
+		if (use_has(c, v))
+			each(ctx, c);
+	}
+}
+
+void cube_volume_users(struct cube_volume_entry *v, void (*each)(void *ctx, const struct cube_cube *c),
+		       void *ctx)
+{
+	use_each_of(&v->service->domain->cubes, v, each, ctx);
+	cube_list_each (i, &v->service->stocks)
+		use_each_of(&cube_list_entry(i, struct cube_stock, link)->cubes, v, each, ctx);
+}
+
+struct use_others {
+	const struct cube_cube *but;
+	bool any;
+};
+
+static void use_other(void *ctx, const struct cube_cube *c)
+{
+	struct use_others *o = ctx;
+
+	o->any = o->any || c != o->but;
+}
+
+static bool use_elsewhere(struct cube_volume_entry *v, const struct cube_cube *but)
+{
+	struct use_others o = {.but = but};
+
+	cube_volume_users(v, use_other, &o);
+	return o.any;
+}
+
+void cube_use_undo(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+
+	for (size_t i = 0; i < own->n_volumes; i++) {
+		struct cube_volume_use *u = &own->volumes[i];
+		struct cube_volume_entry *v = u->volume;
+
+		if (v == NULL || !u->fresh || use_elsewhere(v, c))
+			continue;
+		u->fresh = false;
+		u->volume = NULL;
+		(void)cube_volume_remove(v, NULL);
+		cube_volume_unref(v);
+	}
+}
+
+void cube_use_free(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+
+	for (size_t i = 0; i < own->n_volumes; i++) {
+		cube_volume_unref(own->volumes[i].volume);
+		cube_free(own->volumes[i].name);
+		cube_free(own->volumes[i].path);
+	}
+	cube_free(own->volumes);
+}
+
+/* Before they are accepted they have no uid, and the check of a create line wants one. */
+struct cube_spec_volume *cube_use_spec(const struct cube_cube *c)
+{
+	const struct cube_own *own = cube_own((struct cube_cube *)(uintptr_t)c);
+	struct cube_spec_volume *list =
+		own->n_volumes > 0 ? cube_calloc(own->n_volumes, sizeof(*list)) : NULL;
+
+	for (size_t i = 0; list != NULL && i < own->n_volumes; i++) {
+		const struct cube_volume_use *u = &own->volumes[i];
+
+		list[i] = (struct cube_spec_volume){.volume = u->volume != NULL ? u->volume->uid
+										: "0000000000000000",
+						    .name = u->name,
+						    .path = u->path,
+						    .read_only = u->read_only};
+	}
+	return list;
+}
+
+/* ---- On disk ---- */
+
+json_t *cube_use_save(const struct cube_cube *c)
+{
+	const struct cube_own *own = cube_own((struct cube_cube *)(uintptr_t)c);
+	json_t *list = json_array();
+
+	for (size_t i = 0; list != NULL && i < own->n_volumes; i++) {
+		const struct cube_volume_use *u = &own->volumes[i];
+
+		if (u->volume != NULL)
+			(void)json_array_append_new(
+				list, json_pack("{s:s,s:o,s:b,s:b}", "volume", u->volume->uid, "path",
+						cube_bytes_json(u->path, strlen(u->path)), "read_only",
+						(int)u->read_only, "fresh", (int)u->fresh));
+	}
+	return list;
+}
+
+int cube_use_load(struct cube_cube *c, const json_t *list)
+{
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		const json_t *o = json_array_get(list, i);
+		const char *uid = cube_json_str(o, "volume", "");
+		struct cube_volume_use *u = strlen(uid) == 16 ? use_grow(cube_own(c)) : NULL;
+
+		if (u == NULL)
+			return -EINVAL;
+		u->path = cube_bytes_dup(o, "path");
+		u->read_only = cube_json_bool(o, "read_only", false);
+		u->fresh = cube_json_bool(o, "fresh", false);
+		u->volume = cube_volume_again(c->service, uid);
+		u->name = u->volume != NULL ? cube_strdup(u->volume->name) : NULL;
+		if (u->path == NULL || u->name == NULL)
+			return -EINVAL;
+	}
+	return 0;
+}
