@@ -36,6 +36,7 @@ static const struct {
 	{"volumes", "keep volumes"},
 	{"bind", "show a directory of this machine in a sandbox"},
 	{"build", "build templates from steps"},
+	{"adopt", "take over a sandbox that is there (adopt=)"},
 };
 
 const char *cube_cap_name(unsigned n)
@@ -252,6 +253,7 @@ int cube_backend_inspect(struct cube_backend *b, const char *id, struct cube_inf
 		r = b->ops->inspect(b, id, &info, &c.why);
 	if (r == 0 && (!cube_check_info(&info) || strcmp(info.id, id) != 0))
 		r = call_nonsense(&c, "something that is not this sandbox");
+	info.labels = NULL;
 	if (r == 0)
 		*ret = info;
 	return call_end(&c, r, err);
@@ -282,6 +284,39 @@ int cube_backend_list(struct cube_backend *b, struct cube_cancel *cancel,
 	struct list_call l = {.b = b, .each = each, .ctx = ctx};
 
 	return call_end(&c, b->ops->list(b, cancel, list_each, &l, &c.why), err);
+}
+
+int cube_spec_labels(const struct cube_spec *spec, struct cube_buf *out)
+{
+	for (size_t i = 0; i < spec->n_labels; i++)
+		(void)cube_buf_printf(out, "%s=%s\n", spec->labels[i].key, spec->labels[i].value);
+	return out->error;
+}
+
+bool cube_backend_id_ok(const char *id)
+{
+	return cube_check_id(id);
+}
+
+int cube_backend_adopt(struct cube_backend *b, const char *id, const char *uid, struct cube_cancel *cancel,
+		       struct cube_err *err)
+{
+	struct call c = CALL("adopt", id);
+	int r = call_begin_id(&c, CUBE_CAP_ADOPT);
+
+	if (r == 0)
+		r = b->ops->adopt(b, id, uid, cancel, &c.why);
+	return call_end(&c, r, err);
+}
+
+int cube_backend_let_go(struct cube_backend *b, const char *id, struct cube_err *err)
+{
+	struct call c = CALL("let_go", id);
+	int r = call_begin_id(&c, CUBE_CAP_ADOPT);
+
+	if (r == 0)
+		r = b->ops->let_go(b, id, &c.why);
+	return call_end(&c, r, err);
 }
 
 int cube_backend_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel,

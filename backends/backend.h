@@ -62,8 +62,9 @@ enum cube_cap {
 	CUBE_CAP_VOLUMES = 1u << 16, /* volumes that outlive sandboxes: volume_*, spec.volumes */
 	CUBE_CAP_BIND = 1u << 17,    /* directories of this machine in a sandbox: bind, unbind */
 	CUBE_CAP_BUILD = 1u << 18,   /* template_commit, template_derive */
+	CUBE_CAP_ADOPT = 1u << 19,   /* adopt, let_go */
 };
-#define CUBE_CAP_COUNT 19
+#define CUBE_CAP_COUNT 20
 /* "exec", "files", ... of bit number @n; NULL beyond. */
 const char *cube_cap_name(unsigned n);
 
@@ -127,6 +128,13 @@ struct cube_info {
 	char uid[CUBE_ID_MAX + 1]; /* the mark; empty: not made by cubefs */
 	enum cube_state state;
 	char reason[64]; /* why it does not run: "exited", "oom", "stopped", ...; may be empty */
+	/* What a daemon that does not know it can be told; empty or 0: not known. */
+	char name[CUBE_ID_MAX + 1];
+	char template[CUBE_ID_MAX + 1];
+	uint64_t created_wall;
+	struct cube_limits limits; /* in force */
+	enum cube_net net;
+	const char *labels; /* list alone, for the time of the call: NAME=VALUE lines; NULL: none */
 };
 
 struct cube_usage { /* UINT64_MAX: not known */
@@ -293,6 +301,13 @@ struct cube_backend_ops {
 	int (*list)(struct cube_backend *b, struct cube_cancel *cancel,
 		    void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
 
+	/* CUBE_CAP_ADOPT. adopt: make one that is there, and that nobody here has, ours under the mark @uid: from
+	 * then on all operations work on it as on one that create made. What it has and runs stays. -ENOENT; -EBUSY
+	 * somebody has it. let_go undoes that: it goes on without us; gone already is success. */
+	int (*adopt)(struct cube_backend *b, const char *id, const char *uid, struct cube_cancel *cancel,
+		     struct cube_err *err);
+	int (*let_go)(struct cube_backend *b, const char *id, struct cube_err *err);
+
 	/* CUBE_CAP_STOP. stop: TERM to what runs, KILL after @grace_s. start: again, same files, new
 	 * processes. */
 	int (*start)(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
@@ -414,6 +429,12 @@ void cube_backend_close(struct cube_backend *b);
 /* 0, or -EOPNOTSUPP with a sentence made of the capability's name and its reason. */
 int cube_backend_need(const struct cube_backend *b, enum cube_cap cap, struct cube_err *err);
 
+/* For backends: the labels of @spec as NAME=VALUE lines, as cube_info.labels has them. -ENOMEM, -EMSGSIZE. */
+int cube_spec_labels(const struct cube_spec *spec, struct cube_buf *out);
+
+/* Can it be the id of a sandbox at a backend? */
+bool cube_backend_id_ok(const char *id);
+
 /* Checks limits, network mode and extra keys of a create line against the instance, before anything
  * is made: -EOPNOTSUPP or -EINVAL. */
 int cube_backend_check_spec(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err);
@@ -430,6 +451,9 @@ int cube_backend_destroy(struct cube_backend *b, const char *id, struct cube_err
 int cube_backend_inspect(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err);
 int cube_backend_list(struct cube_backend *b, struct cube_cancel *cancel,
 		      void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
+int cube_backend_adopt(struct cube_backend *b, const char *id, const char *uid, struct cube_cancel *cancel,
+		       struct cube_err *err);
+int cube_backend_let_go(struct cube_backend *b, const char *id, struct cube_err *err);
 int cube_backend_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
 		       struct cube_err *err);
 int cube_backend_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel,

@@ -33,6 +33,8 @@ static const struct op_rule op_rules[] = {
 	OP(destroy, 0),
 	OP(inspect, 0),
 	OP(list, 0),
+	OP(adopt, CUBE_CAP_ADOPT),
+	OP(let_go, CUBE_CAP_ADOPT),
 	OP(start, CUBE_CAP_STOP),
 	OP(stop, CUBE_CAP_STOP),
 	OP(pause, CUBE_CAP_PAUSE),
@@ -231,6 +233,10 @@ bool cube_check_info(struct cube_info *info)
 	tidy(info->id, sizeof(info->id));
 	tidy(info->uid, sizeof(info->uid));
 	tidy(info->reason, sizeof(info->reason));
+	tidy(info->name, sizeof(info->name));
+	tidy(info->template, sizeof(info->template));
+	if (!cube_name_template_ok(info->template))
+		info->template[0] = '\0';
 	if (!cube_check_uid(info->uid))
 		info->uid[0] = '\0'; /* somebody else's mark is none of ours */
 	return cube_check_id(info->id) && (unsigned)info->state <= CUBE_IS_STOPPED;

@@ -298,12 +298,14 @@ static int create_fill(struct cube_cube *c, const char *name, const struct cube_
 		r = create_template(c, err);
 	if (r == 0)
 		r = create_fill_env(c, err);
-	if (r == 0)
+	if (r == 0 && c->adopted == NULL)
 		r = cube_template_usable(c->service, c->template, NULL, err);
 	if (r >= 0)
 		r = create_check_spec(c, err);
 	if (r < 0)
 		return r;
+	if (c->adopted != NULL)
+		return cube_adopt_check(c, err);
 	cube_own(c)->limits_said = c->limits;
 	cube_create_limits(c);
 	return 0;
@@ -324,7 +326,7 @@ void cube_create_go(struct cube_cube *c)
 
 	if (c->phase != CUBE_CREATING || c->domain->closing)
 		return;
-	int r = cube_template_usable(c->service, c->template, &t, &err);
+	int r = c->adopted != NULL ? 0 : cube_template_usable(c->service, c->template, &t, &err);
 	if (r == 1) {
 		cube_waiter_init(&own->template_wait, create_template_ready);
 		cube_wait_add(&t->changed, &own->template_wait);

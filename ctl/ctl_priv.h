@@ -43,6 +43,7 @@ struct cube_domain_own {
 	struct cube_work sync_work;
 	bool syncing;
 	bool stocks_go;          /* pools may begin to make sandboxes */
+	unsigned sweeps;         /* that are under way */
 	struct cube_alarm usage; /* counters are due */
 };
 
@@ -66,7 +67,8 @@ struct cube_refresh {
 	struct cube_domain *domain;
 	struct cube_status status;
 	struct cube_buf templates; /* struct cube_template_known after struct cube_template_known */
-	struct cube_buf there;     /* struct cube_info after struct cube_info */
+	struct cube_there there;
+	bool has_there;
 	uint64_t stamp;
 	int code;
 	struct cube_err err;
@@ -154,6 +156,7 @@ struct cube_own {
 	uint64_t boot;        /* of the agent at the last link; 0: never linked */
 	uint64_t paused_mono; /* since when it is paused; 0: it is not, or nobody knows */
 	bool keep;        /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
+	bool foreign;     /* what runs in it was not begun by us: a session there is not ours */
 	unsigned holders; /* open channels that keep it alive (cube_hold) */
 	bool held;        /* of the state on disk: somebody has held it, and it goes with him */
 	bool picked;      /* of `destroy` while it selects */
@@ -259,6 +262,12 @@ void cube_cube_adopt(struct cube_cube *c);       /* after a load: find out what 
 
 /* keys.c: parses a create line into @c; all refusals happen here. */
 int cube_keys_apply(struct cube_cube *c, const struct cube_create_key *keys, size_t n, struct cube_err *err);
+/* adopt.c: may @c take over the one that it names? What it is made of cannot be said with it. */
+int cube_adopt_check(struct cube_cube *c, struct cube_err *err);
+/* On a pool thread, no lock: takes it over and lets it run; op->info is what was found. */
+int cube_adopt_run(struct cube_op *op);
+/* Under the lock: what @c is, as the backend said it. */
+int cube_adopt_take(struct cube_cube *c, const struct cube_info *info);
 /* A limit: 1 and its capability, 0 another key, -EINVAL. */
 int cube_keys_limit(const char *key, const char *value, struct cube_limits *limits, enum cube_cap *ret_cap,
 		    struct cube_err *err);

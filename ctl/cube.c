@@ -171,6 +171,7 @@ void cube_cube_unref(struct cube_cube *c)
 	cube_free(c->id);
 	cube_free(c->template);
 	cube_free(c->pool);
+	cube_free(c->adopted);
 	cube_free(own);
 }
 

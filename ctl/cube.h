@@ -67,6 +67,7 @@ struct cube_cube {
 	struct cube_times times;
 	uint32_t generation;
 	/* what it was made with (create keys), owned strings */
+	char *adopted; /* the id at the backend of what it took over, and lets go at its end; NULL: made here */
 	char *template;
 	char *pool;     /* that it is from; NULL: none */
 	bool pool_cold; /* and none was ready there: it was made */

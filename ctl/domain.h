@@ -20,6 +20,7 @@
 #include "backends/base/loop.h"
 #include "backends/base/map.h"
 #include "backends/base/pool.h"
+#include "ctl/there.h"
 #include "ctl/wait.h"
 
 struct cube_cube;
@@ -38,8 +39,7 @@ struct cube_service {
 	struct cube_backend *backend;
 	struct cube_status status; /* latest answer */
 	uint64_t status_wall;      /* when; 0: never asked */
-	struct cube_info *there;   /* what the backend said it has, at the same time; owned */
-	size_t n_there;
+	struct cube_there there;   /* what the backend said it has, at the same time */
 	struct cube_domain *domain;
 	struct cube_list templates; /* struct cube_template_entry (ctl/template.h) */
 	struct cube_list stocks;    /* struct cube_stock (ctl/stock.h): pools */
@@ -137,6 +137,9 @@ struct cube_cube *cube_domain_next(struct cube_domain *d, uint64_t seq);
 struct cube_cube *cube_domain_after(struct cube_domain *d, const struct cube_cube *c);
 struct cube_service *cube_domain_service(struct cube_domain *d, const char *name); /* NULL: none */
 
+/* The cube of this service that @info is about, one that a pool keeps or that is being destroyed too; NULL: nobody
+ * here has it. */
+struct cube_cube *cube_service_has(struct cube_service *s, const struct cube_info *info);
 /* The cube of this service whose mark is @uid, one that a pool keeps too; NULL: none. */
 struct cube_cube *cube_service_cube(struct cube_service *s, const char *uid);
 

@@ -37,6 +37,14 @@ static int key_template(struct cube_cube *c, const char *value, struct cube_err 
 	return c->template != NULL ? 0 : cube_fail(err, -ENOMEM, "out of memory");
 }
 
+static int key_adopt(struct cube_cube *c, const char *value, struct cube_err *err)
+{
+	if (!cube_backend_id_ok(value))
+		return key_bad(err, "adopt", value, "no id of a sandbox (see backends/NAME/sandboxes)");
+	c->adopted = cube_strdup(value);
+	return c->adopted != NULL ? 0 : cube_fail(err, -ENOMEM, "out of memory");
+}
+
 /* ---- Limits ---- */
 
 static int limit_cpus(const char *value, struct cube_limits *l)
@@ -165,7 +173,7 @@ static const struct create_key create_keys[] = {
 	{"idle", key_idle},     {"lifetime", key_lifetime},
 	{"at_end", key_at_end}, {"privileged", key_privileged},
 	{"pool", key_done},     {"ports", cube_ports_take},
-	{"volume", key_volume},
+	{"volume", key_volume}, {"adopt", key_adopt},
 };
 
 /* ---- Families ---- */

@@ -22,6 +22,10 @@ void cube_op_created(struct cube_op *op)
 		op->code = cube_fail(&op->err, -ENOMEM, "out of memory");
 		return;
 	}
+	if (c->adopted != NULL && cube_adopt_take(c, &op->info) < 0) {
+		op->code = cube_fail(&op->err, -ENOMEM, "out of memory");
+		return;
+	}
 	(void)cube_state_save(c, NULL); /* if it cannot be kept, the mark at the backend finds it */
 }
 

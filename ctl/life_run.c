@@ -31,6 +31,10 @@ void cube_op_run_create(struct cube_op *op)
 	if (!op_backend(op)->ops->beside_state)
 		run_create_sync(op->cube);
 	cube_output_prepare(op->cube);
+	if (op->cube->adopted != NULL) {
+		op->code = cube_adopt_run(op);
+		return;
+	}
 	op->code = cube_use_make(op->cube->service, &op->spec.spec, op->cancel, &op->err);
 	if (op->code == 0)
 		op->code = cube_backend_create(op_backend(op), &op->spec.spec, op->cancel, &id, &op->err);
@@ -100,6 +104,13 @@ void cube_op_run_resume(struct cube_op *op)
 
 /* ---- Destruction ---- */
 
+/* What was adopted goes on without us. */
+static int destroy_or_let_go(struct cube_op *op, const char *id, struct cube_err *err)
+{
+	return op->cube->adopted != NULL ? cube_backend_let_go(op_backend(op), id, err)
+					 : cube_backend_destroy(op_backend(op), id, err);
+}
+
 struct marked {
 	const char *uid;
 	char id[CUBE_ID_MAX + 1];
@@ -117,7 +128,11 @@ static void marked_look(void *ctx, const struct cube_info *info)
 static int destroy_marked(struct cube_op *op)
 {
 	struct marked m = {.uid = op->cube->uid};
-	int r = cube_backend_list(op_backend(op), NULL, marked_look, &m, &op->err);
+	int r;
+
+	if (op->cube->adopted != NULL) /* adopted it may have been, made it was not */
+		return cube_backend_let_go(op_backend(op), op->cube->adopted, &op->err);
+	r = cube_backend_list(op_backend(op), NULL, marked_look, &m, &op->err);
 
 	if (r < 0 || m.id[0] == '\0')
 		return r;
@@ -138,8 +153,7 @@ static int destroy_dir(struct cube_op *op)
 
 void cube_op_run_destroy(struct cube_op *op)
 {
-	op->code =
-		op->id != NULL ? cube_backend_destroy(op_backend(op), op->id, &op->err) : destroy_marked(op);
+	op->code = op->id != NULL ? destroy_or_let_go(op, op->id, &op->err) : destroy_marked(op);
 	if (op->code == 0)
 		op->code = destroy_dir(op);
 }
@@ -149,6 +163,6 @@ void cube_op_run_undo(struct cube_op *op)
 {
 	struct cube_err err;
 
-	if (cube_backend_destroy(op_backend(op), op->id, &err) < 0)
+	if (destroy_or_let_go(op, op->id, &err) < 0)
 		(void)cube_fail_in(&op->err, "'%s' is left at the backend (%s)", op->id, err.text);
 }

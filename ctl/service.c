@@ -2,6 +2,7 @@
 /* The configured backends: opened from the configuration, their status and templates refreshed behind. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,7 +49,7 @@ static void service_free(struct cube_service *s)
 	cube_stocks_close(s);
 	cube_templates_close(s);
 	cube_backend_close(s->backend);
-	cube_free(s->there);
+	cube_there_done(&s->there);
 	cube_buf_done(&s->done);
 	cube_free(own->name);
 	cube_free(own->state_dir);
@@ -225,25 +226,6 @@ static void refresh_templates_done(struct cube_refresh *r)
 	cube_buf_done(&r->templates);
 }
 
-static void refresh_sandbox(void *ctx, const struct cube_info *info)
-{
-	(void)cube_buf_add(ctx, info, sizeof(*info));
-}
-
-static void refresh_take_there(struct cube_refresh *r)
-{
-	size_t len = 0;
-
-	if (r->there.error != 0)
-		return; /* what was known before is the better answer */
-	cube_free(r->service->there);
-	r->service->n_there = r->there.len / sizeof(struct cube_info);
-	r->service->there =
-		r->there.len > 0 ? (struct cube_info *)(void *)cube_buf_steal(&r->there, &len) : NULL;
-	if (r->service->there == NULL)
-		r->service->n_there = 0;
-}
-
 static void refresh_take(struct cube_refresh *r)
 {
 	struct cube_service *s = r->service;
@@ -252,7 +234,11 @@ static void refresh_take(struct cube_refresh *r)
 
 	s->status = r->status;
 	s->status_wall = cube_clock_wall();
-	refresh_take_there(r);
+	if (r->has_there) { /* else what was known before is the better answer */
+		cube_there_done(&s->there);
+		s->there = r->there;
+		r->there = (struct cube_there){0};
+	}
 	if (r->templates.error == 0 && s->backend->caps & CUBE_CAP_TEMPLATES)
 		cube_templates_take(r->domain, s, known, n, r->stamp);
 }
@@ -264,12 +250,8 @@ static void refresh_run(struct cube_work *w)
 	struct cube_domain *d = r->domain;
 
 	r->code = cube_backend_status(b, NULL, &r->status, &r->err);
-	if (r->code == 0) {
-		int code = cube_backend_list(b, NULL, refresh_sandbox, &r->there, NULL);
-
-		if (code < 0)
-			r->there.error = code;
-	}
+	if (r->code == 0)
+		r->has_there = cube_there_ask(b, NULL, &r->there, NULL) == 0;
 	if (b->caps & CUBE_CAP_TEMPLATES)
 		refresh_templates(r);
 	cube_domain_enter(d);
@@ -282,7 +264,7 @@ static void refresh_run(struct cube_work *w)
 	}
 	cube_wake(&d->changed);
 	refresh_templates_done(r);
-	cube_buf_done(&r->there);
+	cube_there_done(&r->there);
 	if (r->done != NULL)
 		r->done(r);
 	else
@@ -304,31 +286,52 @@ int cube_service_refresh(struct cube_domain *d, struct cube_service *s, struct c
 	r->work.run = refresh_run;
 	r->work.key = cube_backend_queue_key(s->backend, NULL);
 	cube_buf_init(&r->templates, (size_t)8 << 20);
-	cube_buf_init(&r->there, (size_t)64 << 20);
 	if (ret != NULL)
 		*ret = r;
 	cube_task_submit(d, &r->work);
 	return 0;
 }
 
+/* By its mark, its id, or the id that it is about to adopt. */
+static bool service_is(const struct cube_cube *c, const struct cube_info *info)
+{
+	return strcmp(c->uid, info->uid) == 0 || (c->id != NULL && strcmp(c->id, info->id) == 0) ||
+	       (c->adopted != NULL && strcmp(c->adopted, info->id) == 0);
+}
+
 static struct cube_cube *service_cube_in(const struct cube_list *cubes, const struct cube_service *s,
-					 const char *uid)
+					 const struct cube_info *info)
 {
 	cube_list_each (i, cubes) {
 		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
 
-		if (c->service == s && strcmp(c->uid, uid) == 0)
+		if (c->service == s && service_is(c, info))
 			return c;
 	}
 	return NULL;
 }
 
-struct cube_cube *cube_service_cube(struct cube_service *s, const char *uid)
+static struct cube_cube *service_find(struct cube_service *s, const struct cube_info *info)
 {
-	struct cube_cube *c = service_cube_in(&s->domain->cubes, s, uid);
+	struct cube_cube *c = service_cube_in(&s->domain->cubes, s, info);
 
 	cube_list_each (i, &s->stocks)
 		if (c == NULL)
-			c = service_cube_in(&cube_list_entry(i, struct cube_stock, link)->cubes, s, uid);
+			c = service_cube_in(&cube_list_entry(i, struct cube_stock, link)->cubes, s, info);
 	return c;
+}
+
+struct cube_cube *cube_service_has(struct cube_service *s, const struct cube_info *info)
+{
+	struct cube_cube *c = service_find(s, info);
+
+	return c != NULL ? c : service_cube_in(&cube_domain_own(s->domain)->dying, s, info);
+}
+
+struct cube_cube *cube_service_cube(struct cube_service *s, const char *uid)
+{
+	struct cube_info info = {.state = CUBE_IS_GONE};
+
+	(void)snprintf(info.uid, sizeof(info.uid), "%s", uid);
+	return service_find(s, &info);
 }

@@ -144,18 +144,22 @@ static void show_list_number(struct cube_buf *out, uint64_t value)
 		cube_buf_printf(out, " %" PRIu64, value);
 }
 
-static void show_list_label(void *ctx, const char *name, const char *value)
+void cube_show_word(struct cube_buf *out, const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] == ' ' || text[i] == '\\')
+			cube_buf_printf(out, "\\x%02x", (unsigned char)text[i]);
+		else
+			cube_buf_addc(out, text[i]);
+	}
+}
+
+void cube_show_label_word(void *ctx, const char *name, const char *value)
 {
 	struct cube_buf *out = ctx;
 
 	cube_buf_printf(out, " label.%s=", name);
-	/* Words: a blank in a value would begin another one. */
-	for (; *value != '\0'; value++) {
-		if (*value == ' ' || *value == '\\')
-			cube_buf_printf(out, "\\x%02x", (unsigned char)*value);
-		else
-			cube_buf_addc(out, *value);
-	}
+	cube_show_word(out, value, strlen(value));
 }
 
 /* From @from to @to; 0 where that lies behind. */
@@ -190,7 +194,7 @@ int cube_show_list(struct cube_domain *d, struct cube_buf *out)
 					      : UINT64_MAX);
 		show_list_number(out, known ? c->usage.memory : UINT64_MAX);
 		show_list_number(out, known ? c->usage.disk : UINT64_MAX);
-		cube_show_labels(c, show_list_label, out);
+		cube_show_labels(c, cube_show_label_word, out);
 		cube_buf_addc(out, '\n');
 	}
 	return out->error;

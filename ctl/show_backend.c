@@ -46,16 +46,36 @@ static const char *const show_states[] = {
 	[CUBE_IS_STOPPED] = "stopped",
 };
 
-/* One line each: id, state, name here or `-`, mark. As of the last time the backend was asked. */
+/* The words of a sandbox that nobody here has: they say what it was. */
+static void show_orphan(const struct cube_info *info, struct cube_buf *out)
+{
+	for (const char *line = info->labels; line != NULL && *line != '\0';) {
+		size_t len = strcspn(line, "\n");
+
+		cube_buf_adds(out, " label.");
+		cube_show_word(out, line, len);
+		line += len + (line[len] == '\n');
+	}
+	if (info->uid[0] != '\0') {
+		cube_buf_printf(out, " mark=%s was=", info->uid);
+		cube_show_word(out, info->name, strlen(info->name));
+	}
+}
+
+/* One line each: id, state, name here or `-`, labels. As of the last time the backend was asked. */
 int cube_show_backend_sandboxes(struct cube_service *s, struct cube_buf *out)
 {
-	for (size_t i = 0; i < s->n_there; i++) {
-		const struct cube_info *info = &s->there[i];
-		struct cube_cube *c = info->uid[0] != '\0' ? cube_service_cube(s, info->uid) : NULL;
+	for (size_t i = 0; i < s->there.n; i++) {
+		const struct cube_info *info = &s->there.all[i];
+		struct cube_cube *c = cube_service_has(s, info);
+		bool named = c != NULL && c->phase != CUBE_REMOVED && !cube_own(c)->unseen;
 
-		cube_buf_printf(out, "%s %s %s %s\n", info->id, show_states[info->state],
-				c != NULL && !cube_own(c)->unseen ? c->name : "-",
-				info->uid[0] != '\0' ? info->uid : "-");
+		cube_buf_printf(out, "%s %s %s", info->id, show_states[info->state], named ? c->name : "-");
+		if (c != NULL)
+			cube_show_labels(c, cube_show_label_word, out);
+		else
+			show_orphan(info, out);
+		cube_buf_addc(out, '\n');
 	}
 	return out->error;
 }

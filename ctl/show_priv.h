@@ -19,6 +19,10 @@ void cube_show_caps(struct cube_buf *out, uint32_t caps);
 /* A copy of the labels in the order of their names; calls @each for every one. */
 void cube_show_labels(struct cube_cube *c, void (*each)(void *ctx, const char *name, const char *value),
 		      void *ctx);
+/* The same as words in a line: " label.NAME=VALUE". */
+void cube_show_label_word(void *out, const char *name, const char *value);
+/* Text as (part of) one word: a blank would begin another one. */
+void cube_show_word(struct cube_buf *out, const char *text, size_t len);
 /* "creating", or the phase with its reason in its own word. */
 const char *cube_show_job_state(const struct cube_job *j);
 /* An empty line, then the usage of the verbs that work now. */

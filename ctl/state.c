@@ -214,11 +214,12 @@ static json_t *state_json(struct cube_cube *c)
 	json_t *o;
 
 	(void)snprintf(boot, sizeof(boot), "%llx", (unsigned long long)own->boot);
-	o = json_pack("{s:i,s:o,s:o,s:o,s:o,s:s,s:o,s:b,s:o,s:b,s:b}", "version", STATE_VERSION, "uid",
+	o = json_pack("{s:i,s:o,s:o,s:o,s:o,s:s,s:o,s:b,s:o,s:b,s:b,s:o}", "version", STATE_VERSION, "uid",
 		      state_str(c->uid), "name", state_str(c->name), "backend",
 		      state_str(c->service->backend->name), "id", state_str(c->id), "phase",
 		      cube_phase_name(c->phase), "reason", state_str(c->reason), "terminal", (int)c->terminal,
-		      "doing", state_str(c->doing), "keep", (int)own->keep, "held", (int)own->held);
+		      "doing", state_str(c->doing), "keep", (int)own->keep, "held", (int)own->held, "adopted",
+		      state_str(c->adopted));
 	if (o == NULL || json_object_set_new(o, "pool", state_pool(c)) < 0 ||
 	    json_object_update_new(
 		    o, json_pack("{s:I,s:I,s:I,s:i,s:s,s:b,s:b,s:i,s:I}", "created",

@@ -17,8 +17,9 @@
 #include "ctl/words.h"
 
 static const struct cube_verb *const root_verbs[] = {
-	&cube_verb_create, &cube_verb_destroy, &cube_verb_rename,   &cube_verb_mkdir,
-	&cube_verb_rmdir,  &cube_verb_mv,      &cube_verb_root_set, NULL};
+	&cube_verb_create, &cube_verb_destroy,  &cube_verb_rename,
+	&cube_verb_mkdir,  &cube_verb_rmdir,    &cube_verb_mv,
+	&cube_verb_sweep,  &cube_verb_root_set, NULL};
 static const struct cube_verb *const backend_verbs[] = {&cube_verb_refresh, NULL};
 static const struct cube_verb *const template_verbs[] = {&cube_verb_template_import,
 							 &cube_verb_template_cancel, NULL};

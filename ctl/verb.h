@@ -51,7 +51,7 @@ struct cube_verb_call {
 		     int code); /* code 0 or negative; err and answer are filled */
 	/* filled */
 	struct cube_err err;
-	char answer[160]; /* "key=value ..." behind ok; may be empty */
+	char answer[1000]; /* "key=value ..." behind ok; may be empty */
 	/* the verb's own while it runs */
 	char **words; /* words[0] is the verb; NULL ended */
 	unsigned n_words;

@@ -47,6 +47,8 @@ static const char *const op_names[] = {
 	"volume_root",
 	"bind",
 	"unbind",
+	"adopt",
+	"let_go",
 };
 
 enum rule_kind { RULE_FAIL, RULE_LOSE, RULE_DELAY, RULE_HOLD };

@@ -113,6 +113,27 @@ static int forward_list(struct cube_backend *b, struct cube_cancel *cancel,
 	return after(&a, r);
 }
 
+static int forward_adopt(struct cube_backend *b, const char *id, const char *uid, struct cube_cancel *cancel,
+			 struct cube_err *err)
+{
+	struct around a = around(b, "adopt", id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->adopt(a.inner, id, uid, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_let_go(struct cube_backend *b, const char *id, struct cube_err *err)
+{
+	struct around a = around(b, "let_go", id, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->let_go(a.inner, id, err);
+	return after(&a, r);
+}
+
 static int forward_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
 			 struct cube_err *err)
 {
@@ -429,6 +450,8 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(resume),
 		KEEP(limit),
 		KEEP(rename),
+		KEEP(adopt),
+		KEEP(let_go),
 		KEEP(link),
 		KEEP(root),
 		KEEP(usage),

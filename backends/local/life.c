@@ -7,6 +7,7 @@
 #include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
+#include "backends/local/owner.h"
 #include "backends/local/standstill.h"
 
 #include <errno.h>
@@ -41,7 +42,10 @@ static int create_record(struct cube_local *b, const struct cube_spec *spec, str
 	const struct cube_limits *defaults = &b->base.defaults;
 	int rc;
 
-	*r = (struct cube_local_record){.stage = CUBE_STAGE_STARTING, .net = spec->net, .generation = 1};
+	*r = (struct cube_local_record){.stage = CUBE_STAGE_STARTING,
+					.net = spec->net,
+					.generation = 1,
+					.created_wall = cube_clock_wall()};
 	(void)cube_local_boot_id(r->boot);
 	if ((size_t)snprintf(r->template, sizeof(r->template), "%s", template) >= sizeof(r->template))
 		return cube_fail(err, -ENOENT, "no template %.64s...", template);
@@ -140,7 +144,9 @@ static int create_new(struct cube_local *b, const struct cube_spec *spec, struct
 		rc = cube_local_cube_new(b, spec->uid, &rec, &c, err);
 	if (rc != 0)
 		return rc;
-	rc = create_files(b, c, err);
+	rc = cube_local_labels_write(c->dir, spec, err);
+	if (rc == 0)
+		rc = create_files(b, c, err);
 	if (rc == 0 && cube_cancel_fired(cancel))
 		rc = cube_fail(err, -EINTR, "interrupted");
 	if (rc == 0)

@@ -11,6 +11,7 @@
 #include "backends/base/name.h"
 #include "backends/base/num.h"
 #include "backends/local/keep.h"
+#include "backends/local/owner.h"
 #include "backends/local/volume.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@
 	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
 	 CUBE_CAP_TEMPLATES | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS |          \
 	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME | CUBE_CAP_PORTS |             \
-	 CUBE_CAP_VOLUMES | CUBE_CAP_BUILD)
+	 CUBE_CAP_VOLUMES | CUBE_CAP_BUILD | CUBE_CAP_ADOPT)
 
 #define LOCAL_MEMORY       (UINT64_C(2) << 30)
 #define LOCAL_PIDS         1024
@@ -275,6 +276,8 @@ const struct cube_backend_ops cube_backend_local = {
 	.pause = cube_local_pause,
 	.resume = cube_local_resume,
 	.limit = cube_local_limit,
+	.adopt = cube_local_adopt,
+	.let_go = cube_local_let_go,
 	.rename = cube_local_rename,
 	.link = cube_local_link,
 	.root = cube_local_root,

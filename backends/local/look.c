@@ -5,6 +5,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/macros.h"
 #include "backends/local/dirs.h"
+#include "backends/local/owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +20,11 @@ static void look_info(const struct cube_local *b, const struct local_cube *c, st
 	*info = (struct cube_info){.state = CUBE_IS_STOPPED};
 	(void)snprintf(info->id, sizeof(info->id), "%s", c->id);
 	(void)snprintf(info->uid, sizeof(info->uid), "%s", c->id);
+	(void)snprintf(info->name, sizeof(info->name), "%s", c->rec.hostname);
+	(void)snprintf(info->template, sizeof(info->template), "%s", c->rec.template);
+	info->created_wall = c->rec.created_wall;
+	info->limits = c->rec.limits;
+	info->net = c->rec.net;
 	if (c->damaged)
 		(void)snprintf(info->reason, sizeof(info->reason), "damaged");
 	else if (c->rec.stage == CUBE_STAGE_STARTING)
@@ -55,6 +61,7 @@ static int list_one(void *ctx, int dir, const char *id)
 {
 	const struct look_list *l = ctx;
 	struct local_cube c = {.dir = dir};
+	struct cube_buf labels = CUBE_BUF((size_t)1 << 20);
 	struct cube_info info;
 
 	if (cube_cancel_fired(l->cancel))
@@ -62,7 +69,10 @@ static int list_one(void *ctx, int dir, const char *id)
 	(void)snprintf(c.id, sizeof(c.id), "%s", id);
 	c.damaged = cube_local_record_read(dir, &c.rec, NULL) < 0;
 	look_info(l->b, &c, &info);
+	cube_local_labels_read(dir, &labels);
+	info.labels = labels.len > 0 ? cube_buf_str(&labels) : NULL;
 	l->each(l->ctx, &info);
+	cube_buf_done(&labels);
 	return 0;
 }
 

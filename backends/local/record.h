@@ -43,6 +43,7 @@ struct cube_local_record {
 	char reason[32];           /* why it is stopped */
 	struct cube_limits limits; /* those in force, defaults included */
 	enum cube_net net;
+	uint64_t created_wall;
 	uint64_t generation;
 	bool still;    /* paused without a freezer (standstill.h) */
 	char boot[40]; /* of the machine, when the processes were started */

@@ -41,6 +41,7 @@ void mem_box_unref(struct mem_box *b)
 	cube_close_auto(&b->root);
 	cube_close_auto(&b->workspace);
 	mem_mounts_close(b);
+	cube_buf_done(&b->labels);
 	cube_free(b);
 }
 
@@ -132,6 +133,12 @@ static struct mem_box *box_new(struct mem *m, const struct cube_spec *spec, cons
 	(void)snprintf(b->id, sizeof(b->id), "%s", id);
 	(void)snprintf(b->uid, sizeof(b->uid), "%s", spec->uid);
 	(void)snprintf(b->hostname, sizeof(b->hostname), "%.64s", spec->name);
+	b->created_wall = cube_clock_wall();
+	cube_buf_init(&b->labels, MEM_TEXT_MAX);
+	if (cube_spec_labels(spec, &b->labels) < 0) {
+		mem_box_unref(b);
+		return NULL;
+	}
 	(void)snprintf(b->template, sizeof(b->template), "%s",
 		       spec->template != NULL ? spec->template : MEM_TEMPLATE_BASE);
 	return b;
@@ -240,7 +247,9 @@ int mem_destroy(struct cube_backend *base, const char *id, struct cube_err *err)
 
 static void box_info(const struct mem_box *b, struct cube_info *ret)
 {
-	*ret = (struct cube_info){.state = b->state};
+	*ret = (struct cube_info){.state = b->state, .created_wall = b->created_wall, .limits = b->limits};
+	(void)snprintf(ret->name, sizeof(ret->name), "%s", b->hostname);
+	(void)snprintf(ret->template, sizeof(ret->template), "%s", b->template);
 	(void)snprintf(ret->id, sizeof(ret->id), "%s", b->id);
 	(void)snprintf(ret->uid, sizeof(ret->uid), "%s", b->uid);
 	(void)snprintf(ret->reason, sizeof(ret->reason), "%s", b->reason);
@@ -270,8 +279,12 @@ static int collect(void *ctx, const char *key, void *value)
 	const struct mem_box *b = value;
 
 	(void)key;
-	if (!b->making)
-		box_info(b, &c->infos[c->n++]);
+	if (b->making)
+		return 0;
+	box_info(b, &c->infos[c->n]);
+	if (b->labels.len > 0)
+		c->infos[c->n].labels = cube_strndup(b->labels.data, b->labels.len);
+	c->n++;
 	return 0;
 }
 
@@ -291,8 +304,10 @@ int mem_list(struct cube_backend *base, struct cube_cancel *cancel,
 	pthread_mutex_unlock(&m->lock);
 	if (c.infos == NULL)
 		return cube_fail(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < c.n; i++)
+	for (size_t i = 0; i < c.n; i++) {
 		each(ctx, &c.infos[i]);
+		cube_free((void *)(uintptr_t)c.infos[i].labels);
+	}
 	cube_free(c.infos);
 	return 0;
 }

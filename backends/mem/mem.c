@@ -243,7 +243,8 @@ const struct cube_backend_ops cube_backend_mem = {
 	.summary = "sandboxes in memory, for tests: a tiny command language, real files, no privileges",
 	.caps = CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |
 		CUBE_CAP_TEMPLATES | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE | CUBE_CAP_USERS |
-		CUBE_CAP_RENAME | CUBE_CAP_PORTS | CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD,
+		CUBE_CAP_RENAME | CUBE_CAP_PORTS | CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD |
+		CUBE_CAP_ADOPT,
 	.par = CUBE_PAR_PER_CUBE,
 	.open = mem_open,
 	.close = mem_close,
@@ -258,6 +259,8 @@ const struct cube_backend_ops cube_backend_mem = {
 	.pause = mem_pause,
 	.resume = mem_resume,
 	.limit = mem_limit,
+	.adopt = mem_adopt,
+	.let_go = mem_let_go,
 	.rename = mem_rename,
 	.link = mem_link,
 	.root = mem_root,

@@ -132,6 +132,8 @@ struct mem_box {
 	char uid[CUBE_ID_MAX + 1];
 	char template[CUBE_ID_MAX + 1];
 	char hostname[CUBE_ID_MAX + 1];
+	uint64_t created_wall;
+	struct cube_buf labels; /* of its creation, NAME=VALUE lines */
 	bool making; /* its directories are being made */
 	enum cube_state state;
 	char reason[64];
@@ -183,6 +185,9 @@ int mem_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cu
 int mem_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
 int mem_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
 int mem_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits, struct cube_err *err);
+int mem_adopt(struct cube_backend *b, const char *id, const char *uid, struct cube_cancel *cancel,
+	      struct cube_err *err);
+int mem_let_go(struct cube_backend *b, const char *id, struct cube_err *err);
 int mem_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
 int mem_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
 void mem_root_owners(struct cube_root *root); /* ids as they are shown here */

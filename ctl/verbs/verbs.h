@@ -6,7 +6,8 @@
 #include "ctl/verb.h"
 
 /* root */
-extern const struct cube_verb cube_verb_create, cube_verb_destroy, cube_verb_rename, cube_verb_root_set;
+extern const struct cube_verb cube_verb_create, cube_verb_destroy, cube_verb_rename, cube_verb_sweep,
+	cube_verb_root_set;
 /* root and sandbox */
 extern const struct cube_verb cube_verb_mkdir, cube_verb_rmdir, cube_verb_mv;
 /* backend */

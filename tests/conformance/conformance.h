@@ -55,6 +55,7 @@ extern const struct check checks_template[];
 extern const struct check checks_ports[];
 extern const struct check checks_volume[];
 extern const struct check checks_bind[];
+extern const struct check checks_owner[];
 extern const struct check checks_refuse[];
 
 /* A sandbox with a link to it. */

@@ -290,12 +290,24 @@ static void no_rename(struct subject *s)
 	cube_free(id);
 }
 
+static void no_adopt(struct subject *s)
+{
+	char *id = stage_create(&s->stage, NULL);
+	struct cube_err err;
+
+	expect_failure(cube_backend_adopt(s->stage.b, id, "00000000000000aa", NULL, &err), -EOPNOTSUPP, &err);
+	expect_failure(cube_backend_let_go(s->stage.b, id, &err), -EOPNOTSUPP, &err);
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(id);
+}
+
 const struct check checks_refuse[] = {
 	{"no exec", 0, CUBE_CAP_EXEC, no_exec},
 	{"no files", 0, CUBE_CAP_FILES, no_files},
 	{"no pause", 0, CUBE_CAP_PAUSE, no_pause},
 	{"no stop", 0, CUBE_CAP_STOP, no_stop},
 	{"no rename", 0, CUBE_CAP_RENAME, no_rename},
+	{"no adoption", 0, CUBE_CAP_ADOPT, no_adopt},
 	{"no usage", 0, CUBE_CAP_USAGE, no_usage},
 	{"no templates", 0, CUBE_CAP_TEMPLATES, no_templates},
 	{"no volumes", 0, CUBE_CAP_VOLUMES, no_volumes},

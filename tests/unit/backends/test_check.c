@@ -51,6 +51,8 @@ static const struct {
 	CHANGE(resume),
 	CHANGE(limit),
 	CHANGE(rename),
+	CHANGE(adopt),
+	CHANGE(let_go),
 	CHANGE(link),
 	CHANGE(root),
 	CHANGE(usage),
@@ -102,6 +104,7 @@ static void a_capability_is_missing(void **state)
 		{CUBE_CAP_USAGE, "usage"},
 		{CUBE_CAP_PORTS, "dial"},
 		{CUBE_CAP_RENAME, "rename"},
+		{CUBE_CAP_ADOPT, "adopt"},
 		{CUBE_CAP_MEMORY | CUBE_CAP_PIDS, "limit"},
 	};
 

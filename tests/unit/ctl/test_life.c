@@ -429,7 +429,7 @@ static void link_fails(void **state)
 	assert_int_equal(stage_root(&s, "create dev"), -EHOSTUNREACH);
 	assert_int_equal(count_cubes(&s), 0);
 	assert_int_equal(stage_verb(&s, CUBE_SCOPE_BACKEND, s.d->default_service, "refresh"), 0);
-	assert_int_equal(s.d->default_service->n_there, 0);
+	assert_int_equal(s.d->default_service->there.n, 0);
 	stage_close(&s);
 }
 
@@ -465,7 +465,7 @@ static void destruction_wins(void **state)
 	assert_int_equal(stage_root(&s, "destroy dev"), 0);
 	assert_int_equal(count_cubes(&s), 0);
 	assert_int_equal(stage_verb(&s, CUBE_SCOPE_BACKEND, s.d->default_service, "refresh"), 0);
-	assert_int_equal(s.d->default_service->n_there, 0);
+	assert_int_equal(s.d->default_service->there.n, 0);
 	stage_close(&s);
 }
 

@@ -63,7 +63,7 @@ static void dispatch(void **state)
 	expect(s, CUBE_SCOPE_BACKEND, s->d->default_service, "refresh", 0, "");
 	expect(s, CUBE_SCOPE_BACKEND, s->d->default_service, "refresh now", -EINVAL, "usage: refresh");
 	assert_true(s->d->default_service->status.reachable);
-	assert_int_equal(s->d->default_service->n_there, 1);
+	assert_int_equal(s->d->default_service->there.n, 1);
 }
 
 static void create_says_the_name(void **state)
