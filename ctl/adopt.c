@@ -3,6 +3,7 @@
  * go instead of being destroyed. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/base/alloc.h"
@@ -24,6 +25,15 @@ static const char *adopt_settled(const struct cube_cube *c)
 	return cube_own((struct cube_cube *)(uintptr_t)c)->n_extra > 0 ? "a key of the backend" : NULL;
 }
 
+/* Shells that another one's commands have left in it are not our sessions: ours have other numbers. */
+static void adopt_sessions(struct cube_cube *c)
+{
+	struct cube_session *s = cube_session_main(c);
+
+	s->number = s->seq = strtoull(c->uid, NULL, 16) >> 16 | 1;
+	cube_own(c)->next_session = s->number + 1;
+}
+
 int cube_adopt_check(struct cube_cube *c, struct cube_err *err)
 {
 	const char *settled = adopt_settled(c);
@@ -42,6 +52,7 @@ int cube_adopt_check(struct cube_cube *c, struct cube_err *err)
 	other = cube_service_has(c->service, &info);
 	if (other != NULL)
 		return cube_fail(err, -EBUSY, "adopt=%s: sandbox '%s' has it", c->adopted, other->name);
+	adopt_sessions(c);
 	return 0;
 }
 
@@ -83,6 +94,5 @@ int cube_adopt_take(struct cube_cube *c, const struct cube_info *info)
 	}
 	c->limits = info->limits;
 	c->net = info->net;
-	cube_own(c)->foreign = true;
 	return 0;
 }

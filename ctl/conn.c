@@ -169,9 +169,6 @@ static void conn_is_ready(struct cube_conn *conn)
 
 	conn->ready_mono = cube_clock_mono();
 	c->agent = conn->agent;
-	if (cube_own(c)->foreign) /* a shell that another one's commands have left there is not ours */
-		cube_link_session_close(c->agent, cube_session_main(c)->number, false);
-	cube_own(c)->foreign = false;
 	conn_forget_ended(c);
 	conn_miss(c, conn->boot);
 	cube_times_tell(c);

@@ -156,7 +156,6 @@ struct cube_own {
 	uint64_t boot;        /* of the agent at the last link; 0: never linked */
 	uint64_t paused_mono; /* since when it is paused; 0: it is not, or nobody knows */
 	bool keep;        /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
-	bool foreign;     /* what runs in it was not begun by us: a session there is not ours */
 	unsigned holders; /* open channels that keep it alive (cube_hold) */
 	bool held;        /* of the state on disk: somebody has held it, and it goes with him */
 	bool picked;      /* of `destroy` while it selects */

@@ -158,6 +158,10 @@ static int load_session(struct cube_cube *c, const json_t *o)
 
 	if (number == 0 || name == NULL)
 		return -EINVAL;
+	if (s == NULL && strcmp(name, "main") == 0) { /* it was made with the sandbox; of an adopted one */
+		s = cube_session_main(c);
+		s->number = s->seq = number;
+	}
 	if (s == NULL)
 		s = cube_session_new(c, name, number);
 	if (s == NULL)

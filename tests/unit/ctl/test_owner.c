@@ -154,6 +154,11 @@ static void adopt_lines(void **state)
 	host_close(&s);
 }
 
+static bool none_dies(void *ctx)
+{
+	return cube_list_empty(&((struct cube_domain_own *)ctx)->dying);
+}
+
 /* It works as any other, over a new daemon too; its end is no end. */
 static void adopts(void **state)
 {
@@ -196,6 +201,7 @@ static void adopts(void **state)
 	assert_int_equal(host_count(), 1);
 	assert_int_equal(cube_fault_fail(host_faults(), "adopt", -EBUSY, 1), 0);
 	expect(&s, line, -EBUSY, "");
+	assert_true(stage_until(&s, none_dies, cube_domain_own(s.d))); /* what was refused has gone as well */
 	expect(&s, "sweep older=0", 0, "orphans=1");
 	assert_int_equal(host_count(), 0);
 	cube_free(id);
