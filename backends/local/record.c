@@ -127,8 +127,8 @@ static json_t *record_mounts(const struct cube_local_record *r)
 
 static json_t *record_object(const struct cube_local_record *r)
 {
-	return json_pack("{s:i,s:s,s:s,s:s,s:s,s:I,s:i,s:i,s:s,s:I,s:b,s:s,s:i,s:I,s:i,s:I,s:I,s:o}", "version",
-			 RECORD_VERSION, "stage", record_stages[r->stage], "template", r->template,
+	return json_pack("{s:i,s:s,s:s,s:s,s:s,s:I,s:i,s:i,s:s,s:I,s:b,s:s,s:i,s:I,s:i,s:I,s:I,s:o}",
+			 "version", RECORD_VERSION, "stage", record_stages[r->stage], "template", r->template,
 			 "hostname", r->hostname, "reason", r->reason, "memory", (json_int_t)r->limits.memory,
 			 "pids", (int)r->limits.pids, "cpus_milli", (int)r->limits.cpus_milli, "net",
 			 r->net == CUBE_NET_OPEN ? "open" : "none", "generation", (json_int_t)r->generation,

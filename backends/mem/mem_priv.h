@@ -134,7 +134,7 @@ struct mem_box {
 	char hostname[CUBE_ID_MAX + 1];
 	uint64_t created_wall;
 	struct cube_buf labels; /* of its creation, NAME=VALUE lines */
-	bool making; /* its directories are being made */
+	bool making;            /* its directories are being made */
 	enum cube_state state;
 	char reason[64];
 	uint64_t boot, generation;

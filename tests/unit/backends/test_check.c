@@ -96,16 +96,11 @@ static void a_capability_is_missing(void **state)
 		uint32_t cap;
 		const char *word;
 	} cases[] = {
-		{CUBE_CAP_EXEC, "link"},
-		{CUBE_CAP_FILES, "root"},
-		{CUBE_CAP_PAUSE, "pause"},
-		{CUBE_CAP_STOP, "start"},
-		{CUBE_CAP_TEMPLATES, "template_"},
-		{CUBE_CAP_USAGE, "usage"},
-		{CUBE_CAP_PORTS, "dial"},
-		{CUBE_CAP_RENAME, "rename"},
-		{CUBE_CAP_ADOPT, "adopt"},
-		{CUBE_CAP_MEMORY | CUBE_CAP_PIDS, "limit"},
+		{CUBE_CAP_EXEC, "link"},           {CUBE_CAP_FILES, "root"},
+		{CUBE_CAP_PAUSE, "pause"},         {CUBE_CAP_STOP, "start"},
+		{CUBE_CAP_TEMPLATES, "template_"}, {CUBE_CAP_USAGE, "usage"},
+		{CUBE_CAP_PORTS, "dial"},          {CUBE_CAP_RENAME, "rename"},
+		{CUBE_CAP_ADOPT, "adopt"},         {CUBE_CAP_MEMORY | CUBE_CAP_PIDS, "limit"},
 	};
 
 	(void)state;
