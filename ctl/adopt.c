@@ -10,19 +10,25 @@
 #include "ctl/ctl_priv.h"
 
 /* What a sandbox that exists has is not said, but found. */
-static const char *adopt_settled(const struct cube_cube *c)
+static const char *adopt_settled(const struct cube_cube *c, const struct cube_own *own)
 {
 	const struct cube_limits *l = &c->limits;
+	const struct {
+		bool said;
+		const char *what;
+	} settled[] = {
+		{c->template != NULL, "template"},
+		{c->net != CUBE_NET_NONE, "net"},
+		{c->privileged, "privileged"},
+		{l->memory != 0 || l->disk != 0 || l->pids != 0 || l->cpus_milli != 0, "a limit"},
+		{own->n_volumes > 0, "volume"},
+		{own->n_extra > 0, "a key of the backend"},
+	};
 
-	if (c->template != NULL)
-		return "template";
-	if (c->net != CUBE_NET_NONE)
-		return "net";
-	if (c->privileged)
-		return "privileged";
-	if (l->memory != 0 || l->disk != 0 || l->pids != 0 || l->cpus_milli != 0)
-		return "a limit";
-	return cube_own((struct cube_cube *)(uintptr_t)c)->n_extra > 0 ? "a key of the backend" : NULL;
+	for (size_t i = 0; i < CUBE_COUNT(settled); i++)
+		if (settled[i].said)
+			return settled[i].what;
+	return NULL;
 }
 
 /* Shells that another one's commands have left in it are not our sessions: ours have other numbers. */
@@ -36,7 +42,7 @@ static void adopt_sessions(struct cube_cube *c)
 
 int cube_adopt_check(struct cube_cube *c, struct cube_err *err)
 {
-	const char *settled = adopt_settled(c);
+	const char *settled = adopt_settled(c, cube_own(c));
 	struct cube_info info = {.state = CUBE_IS_GONE};
 	struct cube_cube *other;
 
