@@ -78,7 +78,7 @@ mkdir "$WORK/state"
 cubefs --state "$WORK/state" "$WORK/mnt"
 trap 'cubefs umount "$WORK/mnt" || true' EXIT
 mkdir "$WORK/mnt/dev"
-echo 'echo "hello from $(hostname)"' >"$WORK/mnt/dev/exec" || fail "$(tail -n 1 "$WORK/mnt/dev/error")"
+echo "echo hello from \$(hostname)" >"$WORK/mnt/dev/exec" || fail "$(tail -n 1 "$WORK/mnt/dev/error")"
 [ "$(cat "$WORK/mnt/dev/exec")" = 'hello from dev' ] || fail "it said '$(cat "$WORK/mnt/dev/exec")'"
 cubefs top -b "$WORK/mnt" | grep -q '^dev .*running' || fail 'top does not show it'
 rmdir "$WORK/mnt/dev"
