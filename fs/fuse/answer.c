@@ -86,6 +86,8 @@ static void answer_open(struct cube_fuse_call *c)
 
 	if (c->r.stream)
 		flags |= CUBE_FOPEN_STREAM;
+	if (!c->r.flushes)
+		flags |= CUBE_FOPEN_NOFLUSH;
 	if (cube_fuse_reply_open(c->a.req, (uintptr_t)c->r.opened, flags) == -ENOENT)
 		answer_give_up(c->a.f, c->r.opened);
 }

@@ -110,6 +110,12 @@ static int handle_render(struct cube_handle *h)
 	return e->render(h->node->obj->p, &h->text);
 }
 
+/* A close of one that only reads means nothing. */
+static bool handle_flushes(const struct cube_handle *h)
+{
+	return h->writes && h->class->flush != NULL;
+}
+
 int cube_handle_open(struct cube_req *r)
 {
 	struct cube_handle *h;
@@ -132,6 +138,7 @@ int cube_handle_open(struct cube_req *r)
 	r->opened = h;
 	r->stream = h->channel;
 	r->constant = r->n->entry->constant;
+	r->flushes = handle_flushes(h);
 	return 0;
 }
 
@@ -179,7 +186,7 @@ int cube_handle_flush(struct cube_req *r)
 {
 	struct cube_handle *h = r->handle;
 
-	return h->writes && h->class->flush != NULL ? h->class->flush(r, h) : 0;
+	return handle_flushes(h) ? h->class->flush(r, h) : 0;
 }
 
 void cube_handle_free(struct cube_handle *h)

@@ -110,6 +110,7 @@ struct cube_req {
 	struct cube_handle *opened;
 	bool stream;     /* opened: no position, reads may wait */
 	bool constant;   /* opened: the content never changes */
+	bool flushes;    /* opened: FLUSH means something */
 	const char *out; /* read, readlink; valid until cube_req_fini */
 	size_t out_len;
 	struct statvfs vfs;

@@ -21,7 +21,8 @@
 #include "backends/base/macros.h"
 #include "fs/fuse/fuse.h"
 
-#define KERNEL_STREAM 16u /* FOPEN_STREAM */
+#define KERNEL_STREAM  16u /* FOPEN_STREAM */
+#define KERNEL_NOFLUSH 32u
 
 static struct {
 	char dir[64];
@@ -268,11 +269,15 @@ static void check_open_flags(void **state)
 	close_node(node, o.fh);
 	node = node_of(dev, "logs");
 	assert_int_equal(open_node(node, O_RDONLY, &o), 0);
+	assert_int_equal(o.open_flags, FOPEN_DIRECT_IO | KERNEL_NOFLUSH);
+	close_node(node, o.fh);
+	node = node_of(dev, "env");
+	assert_int_equal(open_node(node, O_WRONLY, &o), 0);
 	assert_int_equal(o.open_flags, FOPEN_DIRECT_IO);
 	close_node(node, o.fh);
 	node = node_of(FUSE_ROOT_ID, "README");
 	assert_int_equal(open_node(node, O_RDONLY, &o), 0);
-	assert_int_equal(o.open_flags, FOPEN_KEEP_CACHE);
+	assert_int_equal(o.open_flags, FOPEN_KEEP_CACHE | KERNEL_NOFLUSH);
 	close_node(node, o.fh);
 	assert_int_equal(open_node(node, O_WRONLY, &o), -EACCES);
 }
