@@ -5,6 +5,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/json.h"
 #include "backends/base/macros.h"
+#include "backends/local/filter.h"
 #include "backends/local/seccomp.h"
 
 #include <errno.h>
@@ -168,6 +169,11 @@ static json_t *bundle_linux(const struct cube_local_bundle *b)
 			 cube_local_seccomp());
 }
 
+static json_t *bundle_filter(const struct cube_local_bundle *b)
+{
+	return json_pack("{s:s}", CUBE_FILTER_ANNOTATION, b->filter);
+}
+
 int cube_local_bundle_write(const struct cube_local_bundle *b, struct cube_buf *out, struct cube_err *err)
 {
 	cube_auto(cube_json_auto) json_t *o =
@@ -176,7 +182,7 @@ int cube_local_bundle_write(const struct cube_local_bundle *b, struct cube_buf *
 			  "mounts", bundle_all_mounts(b), "linux", bundle_linux(b));
 	int rc;
 
-	if (!o)
+	if (!o || (b->filter && json_object_set_new(o, "annotations", bundle_filter(b)) < 0))
 		return cube_fail(err, -ENOMEM, "cannot make the configuration of %s", b->hostname);
 	rc = cube_json_write(o, out);
 	return rc < 0 ? cube_fail(err, rc, "cannot write the configuration of %s", b->hostname) : 0;

@@ -17,11 +17,12 @@
 struct cube_local_bundle {
 	const char *hostname;
 	const struct cube_local_ids *ids;
-	bool cgroup_fd;    /* descriptor 4 is the directory of its groups */
-	uint32_t nproc;    /* RLIMIT_NPROC; 0: none */
-	const char *root;  /* where the root file system is attached, for crun */
-	const char *agent; /* cube-init's file, there */
-	unsigned n_binds;  /* what is bound besides */
+	bool cgroup_fd;     /* descriptor 4 is the directory of its groups */
+	uint32_t nproc;     /* RLIMIT_NPROC; 0: none */
+	const char *root;   /* where the root file system is attached, for crun */
+	const char *agent;  /* cube-init's file, there */
+	const char *filter; /* the compiled filter of system calls (filter.h); NULL: crun compiles it */
+	unsigned n_binds;   /* what is bound besides */
 	struct {
 		const char *source, *target;
 		bool read_only;

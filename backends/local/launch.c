@@ -17,6 +17,7 @@
 #include "backends/local/bundle.h"
 #include "backends/base/child.h"
 #include "backends/local/enclose.h"
+#include "backends/local/filter.h"
 #include "backends/local/listener.h"
 #include "backends/local/mnt.h"
 
@@ -294,7 +295,7 @@ static int launch_run(struct launch *l, struct cube_cancel *cancel, struct cube_
 	};
 	int status, rc;
 
-	(void)snprintf(state, sizeof(state), "%s/crun", l->stage_path);
+	(void)snprintf(state, sizeof(state), "%s/" CUBE_FILTER_CRUN_STATE, l->stage_path);
 	(void)snprintf(log, sizeof(log), "%s/log", l->stage_path);
 	(void)snprintf(pid_file, sizeof(pid_file), "%s/" LAUNCH_PID, l->stage_path);
 	rc = cube_spawn_run(&s, cancel, &status, err);
@@ -351,6 +352,7 @@ static int launch_note(struct launch *l, struct cube_err *err)
 	if (start == 0)
 		return cube_fail(err, -EIO, "sandbox %s ended at once", c->id);
 	launch_seal(pid);
+	cube_local_filter_keep(&l->b->filter, l->stage, c->id);
 	c->rec.init = (struct cube_local_proc){.pid = pid, .start = start};
 	c->rec.stage = CUBE_STAGE_RUNNING;
 	c->rec.reason[0] = 0;
@@ -373,6 +375,7 @@ static int launch_prepare(struct launch *l, char paths[3][48], struct cube_err *
 	l->bundle.hostname = l->c->rec.hostname;
 	l->bundle.ids = &l->b->host->ids;
 	l->bundle.nproc = l->enclose.nproc;
+	l->bundle.filter = cube_local_filter_text(&l->b->filter);
 	l->bundle.cgroup_fd = l->groups >= 0;
 	l->bundle.root = paths[0];
 	(void)snprintf(l->agent, sizeof(l->agent), "%s/" CUBE_LOCAL_AGENT, paths[2]);

@@ -226,6 +226,7 @@ static void local_close(struct cube_backend *base)
 	cube_local_mask_free(b->mask);
 	cube_local_cgroups_close(&b->cgroups);
 	cube_local_net_close(&b->net);
+	cube_local_filter_done(&b->filter);
 	if (b->crun_copy >= 0)
 		close(b->crun_copy);
 	if (b->state >= 0)

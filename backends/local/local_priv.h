@@ -13,7 +13,7 @@
  *                built
  *   mask*.c, hidden.c, tree.c   the template `host`
  *   host.c, ids.c, agentfile.c  what is made once, before there are threads
- *   overlay.c, mnt.c, cgroup*.c, bundle.c, seccomp.c, net.c   the kernel's side of it
+ *   overlay.c, mnt.c, cgroup*.c, bundle.c, seccomp.c, filter.c, net.c   the kernel's side of it
  *   store*.c, set.c, image*.c   the layers on disk; record.c, disk.c: what is noted, how much there is
  *   probe.c      what this machine can do; doctor.c tells it
  *
@@ -32,6 +32,7 @@
 #include "backends/base/map.h"
 #include "backends/local/cgroup.h"
 #include "backends/local/disk.h"
+#include "backends/local/filter.h"
 #include "backends/local/host.h"
 #include "backends/local/mask.h"
 #include "backends/local/net.h"
@@ -55,6 +56,7 @@ struct cube_local {
 	char crun[PATH_MAX];      /* "": not installed */
 	char crun_exec[PATH_MAX]; /* what is executed: crun, or a sealed copy of it */
 	int crun_copy;
+	struct cube_local_filter filter;
 	const char *stage; /* where a launch attaches its mounts, in its own namespace */
 	char version[64];
 	struct cube_local_net net;

@@ -19,6 +19,7 @@
 #include "backends/base/spawn.h"
 #include "backends/local/bundle.h"
 #include "backends/local/cgroup.h"
+#include "backends/local/filter.h"
 #include "backends/local/hidden.h"
 #include "backends/local/record.h"
 #include "backends/local/tree.h"
@@ -158,6 +159,7 @@ static json_t *bundle(bool groups, uint32_t count)
 		.nproc = groups ? 0 : 99,
 		.root = "/r",
 		.agent = "/a",
+		.filter = groups ? "Zm9v" : NULL,
 		.n_binds = 1,
 		.binds = {{"/from", "/to", true}},
 	};
@@ -346,6 +348,51 @@ static void digest(void **state)
 	cube_digest_free(d);
 }
 
+/* ---- the compiled filter ---- */
+
+/* Of the first sandbox that left a sound one; the list stands beside it for who does not know of it. */
+static void filter_is_kept(void **state)
+{
+	static const struct {
+		const char *name, *code, *text;
+	} all[] = {
+		{"none", NULL, NULL},
+		{"empty", "", NULL},
+		{"cut", "1234567", NULL},
+		{"first", "12345678", "MTIzNDU2Nzg="},
+		{"second", "ABCDEFGHIJKLMNOP", "MTIzNDU2Nzg="},
+	};
+	struct cube_local_filter filter = {NULL};
+	json_t *o = bundle(false, 1);
+	char path[64];
+
+	(void)state;
+	assert_null(json_object_get(o, "annotations"));
+	json_decref(o);
+	o = bundle(true, 1);
+	assert_string_equal(
+		json_string_value(json_object_get(json_object_get(o, "annotations"), CUBE_FILTER_ANNOTATION)),
+		"Zm9v");
+	assert_non_null(json_object_get(json_object_get(o, "linux"), "seccomp"));
+	json_decref(o);
+	put_dir("crun", 0700);
+	for (size_t i = 0; i < CUBE_COUNT(all); i++) {
+		(void)snprintf(path, sizeof(path), "crun/%s", all[i].name);
+		put_dir(path, 0700);
+		(void)snprintf(path, sizeof(path), "crun/%s/seccomp.bpf", all[i].name);
+		if (all[i].code)
+			put(path, 0600, all[i].code);
+		cube_local_filter_keep(&filter, dir_fd, all[i].name);
+		if (all[i].text)
+			assert_string_equal(cube_local_filter_text(&filter), all[i].text);
+		else
+			assert_null(cube_local_filter_text(&filter));
+	}
+	cube_local_filter_done(&filter);
+	cube_local_filter_done(&filter);
+	assert_null(cube_local_filter_text(&filter));
+}
+
 /* ---- control groups ---- */
 
 static int enter_group(void *doors)
@@ -410,6 +457,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(record_damaged, open_dir, close_dir),
 		cmocka_unit_test(processes),
 		cmocka_unit_test(bundle_is_closed),
+		cmocka_unit_test_setup_teardown(filter_is_kept, open_dir, close_dir),
 		cmocka_unit_test(seccomp_denies),
 		cmocka_unit_test_setup_teardown(public_copy, open_dir, close_dir),
 		cmocka_unit_test_setup_teardown(private_files, open_dir, close_dir),
