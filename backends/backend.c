@@ -449,6 +449,22 @@ int cube_backend_usage(struct cube_backend *b, const char *id, struct cube_usage
 	return call_end(&c, r, err);
 }
 
+int cube_backend_written(struct cube_backend *b, const char *id, uint64_t *ret, struct cube_err *err)
+{
+	struct call c = CALL("written", id);
+	uint64_t n = 0;
+	int r = call_begin_id(&c, CUBE_CAP_USAGE);
+
+	if (r == 0 && b->ops->written == NULL)
+		r = cube_fail(&c.why, -EOPNOTSUPP, "backend %s does not write on this machine's disk",
+			      b->name);
+	if (r == 0)
+		r = b->ops->written(b, id, &n, &c.why);
+	if (r == 0)
+		*ret = n;
+	return call_end(&c, r, err);
+}
+
 /* ---- Ports ---- */
 
 int cube_backend_dial(struct cube_backend *b, const char *id, const struct cube_target *target,

@@ -342,6 +342,9 @@ struct cube_backend_ops {
 
 	/* CUBE_CAP_USAGE. Must be cheap: no walk over files on the caller's time. */
 	int (*usage)(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
+	/* Optional: sandboxes whose files are on this machine's disk. How many bytes what runs in it has written to
+	 * files, of which only the growth matters: asked when the disk is short, to find out who fills it. */
+	int (*written)(struct cube_backend *b, const char *id, uint64_t *ret, struct cube_err *err);
 
 	/* CUBE_CAP_PORTS, of a running or paused sandbox (else -EHOSTDOWN). dial: a non-blocking stream socket
 	 * that is connected or about to be (writable tells, SO_ERROR how it ended); never waits for who listens.
@@ -470,6 +473,7 @@ int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_
 		      void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
 int cube_backend_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
 int cube_backend_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
+int cube_backend_written(struct cube_backend *b, const char *id, uint64_t *ret, struct cube_err *err);
 int cube_backend_dial(struct cube_backend *b, const char *id, const struct cube_target *target,
 		      struct cube_cancel *cancel, int *ret_fd, struct cube_err *err);
 int cube_backend_listening(struct cube_backend *b, const char *id,

@@ -45,6 +45,8 @@ struct cube_domain_own {
 	bool stocks_go;          /* pools may begin to make sandboxes */
 	unsigned sweeps;         /* that are under way */
 	struct cube_alarm usage; /* counters are due */
+	struct cube_alarm guard; /* guard.c looks at the disk */
+	bool guarding;           /* it does */
 };
 
 static inline struct cube_domain_own *cube_domain_own(struct cube_domain *d)
@@ -199,6 +201,7 @@ struct cube_own {
 	struct cube_list unsynced;
 	unsigned ended_numbered;
 	uint64_t next_session;
+	uint64_t written; /* bytes, as guard.c was last told; UINT64_MAX: never */
 	/* use and life times (use.c, times.c) */
 	unsigned uses;         /* begun and not ended */
 	uint64_t left;         /* processes of ended commands, as was last told */
@@ -223,6 +226,13 @@ void cube_use_note(
 /* From the link: so many processes of ended commands are there. */
 void cube_use_left(struct cube_cube *c, uint64_t n);
 void cube_use_unlinked(struct cube_cube *c); /* who would tell is gone */
+
+/* guard.c */
+extern const char cube_guard_reason[];       /* of a sandbox that it paused */
+void cube_guard_look(struct cube_domain *d); /* now */
+void cube_guard_wake(struct cube_domain *d); /* something runs */
+/* -EHOSTDOWN for one that it paused: use does not resume it. */
+int cube_guard_refuse(const struct cube_cube *c, struct cube_err *err);
 
 /* times.c */
 void cube_times_init(struct cube_cube *c);

@@ -85,6 +85,7 @@ static void cube_init(struct cube_cube *c, struct cube_domain *d)
 	cube_list_init(&own->stock_wait.link);
 	cube_list_init(&own->unsynced);
 	own->journal_fd = -1;
+	own->written = UINT64_MAX;
 	own->next_session = 1;
 	own->next_slot = 1;
 }
@@ -262,6 +263,8 @@ void cube_cube_enter(struct cube_cube *c, enum cube_phase phase, const char *rea
 		c->started_wall = cube_clock_wall();
 	if (cube_state_save(c, &err) < 0)
 		cube_log(CUBE_LOG_ERROR, "ctl", "%s", err.text);
+	if (phase == CUBE_RUNNING || phase == CUBE_PAUSED)
+		cube_guard_wake(c->domain);
 	cube_say_life(c);
 	if (event != NULL)
 		cube_cube_event(c, event, c->reason);

@@ -31,14 +31,16 @@ static int use_paused(struct cube_cube *c, bool use, struct cube_err *err)
 		return cube_fail(err, -EHOSTDOWN,
 				 "sandbox '%s' is paused and has resume=no: only `resume` resumes it",
 				 c->name);
+	int r = cube_guard_refuse(c, err);
+	if (r < 0)
+		return r;
 	if (own->resume_failed_mono != 0 && cube_clock_mono() - own->resume_failed_mono < RESUME_TOLD_NS)
 		return cube_fail(err, -EHOSTDOWN, "sandbox '%s' is paused and cannot be resumed: %s", c->name,
 				 own->resume_err.text);
 	if (!use)
 		return 1;
 	if (own->op == NULL) {
-		int r = cube_op_begin(c, CUBE_OP_RESUME, 0, NULL, err);
-
+		r = cube_op_begin(c, CUBE_OP_RESUME, 0, NULL, err);
 		return r < 0 ? r : 1;
 	}
 	if (own->op->kind != CUBE_OP_RESUME)

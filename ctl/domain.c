@@ -129,6 +129,7 @@ static void domain_init_lock(struct cube_domain_own *own)
 
 static void domain_usage_due(struct cube_alarm *a);
 static void domain_sync_due(struct cube_alarm *a);
+static void domain_guard_due(struct cube_alarm *a);
 
 static struct cube_domain *domain_new(const struct cube_domain_options *o)
 {
@@ -158,6 +159,7 @@ static struct cube_domain *domain_new(const struct cube_domain_options *o)
 	cube_buf_init(&d->done, CUBE_DONE_MAX);
 	cube_alarm_init(&own->usage, domain_usage_due);
 	cube_alarm_init(&own->sync, domain_sync_due);
+	cube_alarm_init(&own->guard, domain_guard_due);
 	cube_list_init(&own->unsynced);
 	d->state_dir = cube_strdup(o->state_dir);
 	d->by_name = cube_map_new();
@@ -249,6 +251,11 @@ int cube_domain_start(struct cube_domain *d, struct cube_err *err)
 static void domain_sync_due(struct cube_alarm *a)
 {
 	cube_state_sync_now(&cube_container_of(a, struct cube_domain_own, sync)->d);
+}
+
+static void domain_guard_due(struct cube_alarm *a)
+{
+	cube_guard_look(&cube_container_of(a, struct cube_domain_own, guard)->d);
 }
 
 static void domain_usage_due(struct cube_alarm *a)

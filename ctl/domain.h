@@ -103,6 +103,8 @@ struct cube_domain {
 	uint64_t spool_limit;     /* 1 GiB */
 	uint32_t jobs_kept;       /* 128 */
 	uint32_t exit_patience_s; /* 30 */
+	uint64_t disk_reserve;    /* 1 GiB: kept free on the disk that holds the state, ... */
+	uint32_t disk_percent;    /* 5: ... or so much of it, whichever is larger (guard.c) */
 };
 
 struct cube_domain_options {

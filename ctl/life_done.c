@@ -153,6 +153,7 @@ void cube_op_inspected(struct cube_op *op)
 {
 	struct cube_cube *c = op->cube;
 
+	cube_guard_wake(c->domain);
 	switch (op->info.state) {
 	case CUBE_IS_RUNNING:
 		cube_times_found(c);

@@ -21,6 +21,8 @@ static const struct setting settings[] = {
 	{SETTING(spool_limit), .is_size = true, .min = 64 << 10, .max = UINT64_C(1) << 50},
 	{SETTING(jobs_kept), .min = 1, .max = 100000},
 	{SETTING(exit_patience_s), .min = 1, .max = 86400},
+	{SETTING(disk_reserve), .is_size = true, .min = 0, .max = UINT64_C(1) << 50},
+	{SETTING(disk_percent), .min = 0, .max = 90},
 };
 
 /* The name that users write: without the unit. */
@@ -48,9 +50,10 @@ int cube_domain_set(struct cube_domain *d, const char *key, const char *value, s
 	uint64_t n;
 
 	if (s == NULL)
-		return cube_fail(
-			err, -EINVAL,
-			"no setting '%s'; known: output_limit, spool_limit, jobs_kept, exit_patience", key);
+		return cube_fail(err, -EINVAL,
+				 "no setting '%s'; known: output_limit, spool_limit, jobs_kept, "
+				 "exit_patience, disk_reserve, disk_percent",
+				 key);
 	int r = s->is_size ? cube_num_size(value, &n) : cube_num_u64(value, s->max, &n);
 	if (r < 0 || n < s->min || n > s->max)
 		return cube_fail(err, -EINVAL, "%s=%s: a %s from %llu to %llu", key, value,
@@ -73,6 +76,8 @@ int cube_settings_load(struct cube_domain *d, struct cube_err *err)
 	d->spool_limit = UINT64_C(1) << 30;
 	d->jobs_kept = 128;
 	d->exit_patience_s = 30;
+	d->disk_reserve = UINT64_C(1) << 30;
+	d->disk_percent = 5;
 	for (size_t i = 0; conf != NULL && (key = cube_conf_key(conf, i)) != NULL; i++) {
 		int r = cube_domain_set(d, key, cube_conf_get(conf, key), err);
 

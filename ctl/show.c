@@ -132,6 +132,8 @@ int cube_show_root_ctl(struct cube_domain *d, struct cube_buf *out)
 	cube_show_num(out, "spool_limit", d->spool_limit);
 	cube_show_num(out, "jobs_kept", d->jobs_kept);
 	cube_show_num(out, "exit_patience", d->exit_patience_s);
+	cube_show_num(out, "disk_reserve", d->disk_reserve);
+	cube_show_num(out, "disk_percent", d->disk_percent);
 	cube_buf_add(out, d->done.data, d->done.len);
 	return cube_show_usage(CUBE_SCOPE_ROOT, NULL, out);
 }

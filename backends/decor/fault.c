@@ -49,6 +49,7 @@ static const char *const op_names[] = {
 	"unbind",
 	"adopt",
 	"let_go",
+	"written",
 };
 
 enum rule_kind { RULE_FAIL, RULE_LOSE, RULE_DELAY, RULE_HOLD };

@@ -250,6 +250,20 @@ static int forward_usage(struct cube_backend *b, const char *id, struct cube_usa
 	return r;
 }
 
+static int forward_written(struct cube_backend *b, const char *id, uint64_t *ret, struct cube_err *err)
+{
+	struct around a = around(b, "written", id, NULL, err);
+	uint64_t n = 0;
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->written(a.inner, id, &n, err);
+	r = after(&a, r);
+	if (r == 0)
+		*ret = n;
+	return r;
+}
+
 static int forward_dial(struct cube_backend *b, const char *id, const struct cube_target *target,
 			struct cube_cancel *cancel, int *ret_fd, struct cube_err *err)
 {
@@ -455,6 +469,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(link),
 		KEEP(root),
 		KEEP(usage),
+		KEEP(written),
 		KEEP(dial),
 		KEEP(listening),
 		KEEP(template_list),

@@ -283,6 +283,7 @@ const struct cube_backend_ops cube_backend_local = {
 	.link = cube_local_link,
 	.root = cube_local_root,
 	.usage = cube_local_usage,
+	.written = cube_local_written,
 	.dial = cube_local_dial,
 	.listening = cube_local_listening,
 	.template_list = cube_local_template_list,

@@ -193,6 +193,7 @@ int cube_local_rename(struct cube_backend *b, const char *id, const char *name, 
 int cube_local_inspect(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err);
 int cube_local_list(struct cube_backend *b, struct cube_cancel *cancel,
 		    void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
+int cube_local_written(struct cube_backend *b, const char *id, uint64_t *ret, struct cube_err *err);
 int cube_local_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 /* Ids as all of this machine's sandboxes have them; no descriptors. */
 struct cube_root cube_local_root_of(const struct cube_local *b);

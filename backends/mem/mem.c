@@ -265,6 +265,7 @@ const struct cube_backend_ops cube_backend_mem = {
 	.link = mem_link,
 	.root = mem_root,
 	.usage = mem_usage,
+	.written = mem_written,
 	.dial = mem_dial,
 	.listening = mem_listening,
 	.template_list = mem_template_list,

@@ -152,6 +152,7 @@ struct mem_box {
 	int idle_fd;           /* eventfd of a stop that waits for n_active == 0; -1 */
 	int next_pid;
 	uint64_t cpu_ns, oom_kills;
+	uint64_t written;   /* bytes in files, by its commands */
 	uint64_t lingering; /* processes that ended commands left, as the word `linger` says */
 	bool crashing;      /* the pump halts it */
 };
@@ -191,6 +192,7 @@ int mem_let_go(struct cube_backend *b, const char *id, struct cube_err *err);
 int mem_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
 int mem_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
 void mem_root_owners(struct cube_root *root); /* ids as they are shown here */
+int mem_written(struct cube_backend *b, const char *id, uint64_t *ret, struct cube_err *err);
 int mem_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 
 /* ---- ports.c; they take the lock ---- */

@@ -207,6 +207,16 @@ int mem_let_go(struct cube_backend *b, const char *id, struct cube_err *err)
 	return box != NULL ? box_unlock(box, 0) : 0;
 }
 
+int mem_written(struct cube_backend *b, const char *id, uint64_t *ret, struct cube_err *err)
+{
+	struct mem_box *box = box_lock(b, id, err);
+
+	if (box == NULL)
+		return -ENOENT;
+	*ret = box->written;
+	return box_unlock(box, 0);
+}
+
 int mem_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err)
 {
 	struct mem_box *box = box_lock(b, id, err);

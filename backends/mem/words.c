@@ -158,6 +158,8 @@ static enum mem_step write_file(struct mem_proc *p, int flags)
 	(void)cube_buf_addc(&line, '\n');
 	n = line.error != 0 ? -1 : write(fd, line.data, line.len);
 	cube_buf_done(&line);
+	if (n > 0)
+		p->box->written += (uint64_t)n;
 	return n < 0 ? complain(p, p->args.v[1], cube_errno_text(errno)) : done(p, 0);
 }
 

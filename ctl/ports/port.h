@@ -25,7 +25,6 @@ struct cube_door;
 /* Of a sandbox. */
 struct cube_ports {
 	struct cube_list list;      /* struct cube_port, by seq */
-	unsigned conns;             /* connections that are open */
 	struct cube_listener *open; /* what listened inside when that was last asked; NULL: nothing */
 	size_t n_open;
 	bool asking;              /* behind */

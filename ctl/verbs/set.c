@@ -12,13 +12,19 @@ static int set_root_run(struct cube_verb_call *call, struct cube_err *err)
 {
 	char *value = cube_verb_value("set", call->words[1], err);
 
-	return value == NULL ? -EINVAL : cube_domain_set(call->domain, call->words[1], value, err);
+	if (value == NULL)
+		return -EINVAL;
+	int r = cube_domain_set(call->domain, call->words[1], value, err);
+	if (r == 0)
+		cube_guard_look(call->domain);
+	return r;
 }
 
 const struct cube_verb cube_verb_root_set = {
 	.name = "set",
 	.args = "key=value",
-	.summary = "output_limit, spool_limit, jobs_kept or exit_patience, until the daemon ends",
+	.summary = "output_limit, spool_limit, jobs_kept, exit_patience, disk_reserve or disk_percent, until "
+		   "the daemon ends",
 	.min = 1,
 	.max = 1,
 	.run = set_root_run,
