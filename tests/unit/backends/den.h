@@ -42,6 +42,12 @@ struct cube_spec den_spec(void);
 /* Is anything left of the sandbox: processes, groups, files? */
 bool den_left(const struct stage *s, const char *id);
 
+/* Copies of this program and of the agent where every user can run them; den_again as another user takes them
+ * from then on, and CUBEFS_AGENT names that of the agent. Removed by who made them. */
+void den_public_make(void);
+void den_public_remove(void);
+const char *den_public(void); /* the program's; NULL: none */
+
 /* Runs this program again with the word @arg and waits: its exit code, or 128 + signal. With @uid other than
  * 0 as that user, with nobody's groups. */
 int den_again(const char *arg, uid_t uid);

@@ -446,6 +446,10 @@ int main(int argc, char **argv)
 		return as_somebody();
 	somebody = 40000 + (uid_t)getpid() % 20000;
 	subordinates = 1000000 + (uint32_t)getpid() % 1000 * COUNT;
+	den_public_make();
 	rc = cmocka_run_group_tests(without, NULL, NULL);
-	return rc != 0 ? rc : cmocka_run_group_tests(with, give_ids, NULL);
+	if (rc == 0)
+		rc = cmocka_run_group_tests(with, give_ids, NULL);
+	den_public_remove();
+	return rc;
 }
