@@ -20,6 +20,7 @@
 #define MANY      4096  /* arguments */
 #define CHUNK     65536 /* bytes of output a step */
 #define NS_PER_MS UINT64_C(1000000)
+#define AWAIT_MS  5 /* between two looks for a file */
 
 /* ---- How a word ends ---- */
 
@@ -295,6 +296,19 @@ static enum mem_step word_stty(struct mem_proc *p)
 
 /* ---- Time and signals ---- */
 
+/* Whoever makes the file says when it goes on: so nothing that is tested depends on how long something takes. */
+static enum mem_step word_await(struct mem_proc *p)
+{
+	cube_auto_fd fd = open_file(p, p->args.v[1], O_RDONLY);
+
+	if (fd == -ENOENT) {
+		p->wake_at = cube_clock_mono() + AWAIT_MS * NS_PER_MS;
+		return MEM_WAIT;
+	}
+	p->wake_at = 0;
+	return fd < 0 ? complain(p, p->args.v[1], cube_errno_text(fd)) : done(p, 0);
+}
+
 static enum mem_step word_sleep(struct mem_proc *p)
 {
 	uint64_t now = cube_clock_mono();
@@ -400,6 +414,7 @@ static enum mem_step word_crash(struct mem_proc *p)
 
 static const struct mem_word words[] = {
 	{"append", 1, MANY, "FILE [WORD ...]", word_append},
+	{"await", 1, 1, "FILE", word_await},
 	{"bytes", 1, 1, "SIZE", word_bytes},
 	{"cat", 0, 1, "[FILE]", word_cat},
 	{"cd", 0, 1, "[DIR]", word_cd},

@@ -282,6 +282,16 @@ struct cube_job *stage_start(struct stage *s, struct cube_cube *c, const char *n
 	return j;
 }
 
+void stage_go(struct stage *s, struct cube_cube *c, const char *file)
+{
+	char text[80];
+
+	(void)snprintf(text, sizeof(text), "write /workspace/%s", file);
+	struct cube_job *j = stage_start(s, c, file, text);
+	assert_int_equal(stage_end(s, j), 0);
+	stage_unref(s, j);
+}
+
 static bool job_is_over(void *ctx)
 {
 	return ((struct cube_job *)ctx)->state == CUBE_JOB_ENDED;

@@ -62,6 +62,9 @@ int stage_exec(struct stage *s, struct cube_cube *c, const char *session, const 
 struct cube_job *stage_run(struct stage *s, struct cube_cube *c, const char *session, const char *text);
 /* A named job with this text. */
 struct cube_job *stage_start(struct stage *s, struct cube_cube *c, const char *name, const char *text);
+/* Makes @file in the sandbox, by a job of that name: what is at `await FILE` goes on, however slow this machine is.
+ */
+void stage_go(struct stage *s, struct cube_cube *c, const char *file);
 /* Waits for the end of @j: its exit code. */
 int stage_end(struct stage *s, struct cube_job *j);
 /* The output of a stream as a plain reader sees it; the caller frees. */

@@ -330,7 +330,7 @@ static void long_texts_wait(void **state)
 {
 	struct stage *s = *state;
 	struct cube_cube *c = stage_make(s, "dev");
-	struct cube_job *first = stage_run(s, c, NULL, "sleep 30");
+	struct cube_job *first = stage_run(s, c, NULL, "await go");
 	char *text = calloc(1, 100000);
 	struct cube_job *j;
 	char *out;
@@ -340,6 +340,7 @@ static void long_texts_wait(void **state)
 	j = stage_run(s, c, NULL, text);
 	assert_int_equal(j->state, CUBE_JOB_WAITING);
 	assert_null(cube_job_own(j)->text);
+	stage_go(s, c, "go");
 	assert_int_equal(stage_end(s, j), 0);
 	out = stage_output(s, j, CUBE_STREAM_OUTPUT);
 	assert_string_equal(out, "long\n");

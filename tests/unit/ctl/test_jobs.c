@@ -152,9 +152,10 @@ static void terminals(void **state)
 	assert_int_equal(stage_job(s, j, "tty 0 80"), -EINVAL);
 	assert_int_equal(stage_job(s, j, "tty 24"), -EINVAL);
 	assert_int_equal(stage_job(s, j, "tty 24 80"), 0);
-	assert_int_equal(submit(s, j, false, "stty size; echo $TERM; sleep 100; stty size", 43), 0);
+	assert_int_equal(submit(s, j, false, "stty size; echo $TERM; await go; stty size", 42), 0);
 	stage_printed(s, j, 6);
 	assert_int_equal(stage_job(s, j, "winsize 30 100"), 0);
+	stage_go(s, c, "go");
 	assert_int_equal(stage_end(s, j), 0);
 	expect_output(s, j, CUBE_STREAM_STDOUT, "24 80\nxterm-256color\n30 100\n");
 	expect_output(s, j, CUBE_STREAM_STDERR, "");

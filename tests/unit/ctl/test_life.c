@@ -183,7 +183,7 @@ static void rename_goes_on(void **state)
 {
 	struct stage *s = *state;
 	struct cube_cube *c = stage_make(s, "old");
-	struct cube_job *j = stage_run(s, c, NULL, "sleep 50; echo done");
+	struct cube_job *j = stage_run(s, c, NULL, "await go; echo done");
 
 	stage_make(s, "other");
 	expect_refused(s, "rename old other", -EEXIST, "other");
@@ -192,6 +192,7 @@ static void rename_goes_on(void **state)
 	expect_refused(s, "rename old", -EINVAL, "usage: rename OLD NEW");
 	assert_int_equal(stage_root(s, "rename old new"), 0);
 	assert_int_equal(stage_root(s, "rename new new"), 0);
+	stage_go(s, c, "go");
 	assert_int_equal(stage_end(s, j), 0);
 	cube_domain_enter(s->d);
 	assert_null(cube_domain_find(s->d, "old"));

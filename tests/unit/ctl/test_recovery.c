@@ -75,7 +75,7 @@ static void fill(struct stage *s)
 	j = stage_start(s, c, "na\nme\xfe", "echo out; err err; exit 4");
 	assert_int_equal(stage_end(s, j), 4);
 	stage_unref(s, j);
-	j = stage_start(s, c, "server", "echo up; sleep 300; err down; exit 5");
+	j = stage_start(s, c, "server", "echo up; await go; err down; exit 5");
 	stage_printed(s, j, 3);
 	stage_unref(s, j);
 	assert_int_equal(stage_root(s, "rename dev prod"), 0);
@@ -108,6 +108,7 @@ static void check_jobs(struct stage *s, struct cube_cube *c)
 	expect_output(s, j, CUBE_STREAM_STDOUT, "out\n");
 	expect_output(s, j, CUBE_STREAM_STDERR, "err\n");
 	stage_unref(s, j);
+	stage_go(s, c, "go");
 	j = find_job(s, c, "server");
 	assert_int_equal(stage_end(s, j), 5);
 	assert_int_equal(j->end.how, CUBE_END_EXIT);
@@ -135,7 +136,7 @@ static void everything_is_there(go_fn go)
 	assert_int_equal(cube_cube_set_env(c, "NEW=1", 6, &s.err), 0);
 	cube_domain_leave(s.d);
 	expect(&s, c, "echo $NEW [$GREETING] $PATH", "1 [] mine\n");
-	assert_string_equal(c->last_job->name, "6");
+	assert_string_equal(c->last_job->name, "7");
 	assert_int_equal(stage_root(&s, "destroy prod"), 0);
 	assert_int_equal(host_count(), 0);
 	host_close(&s);
@@ -162,7 +163,7 @@ static void what_waited_runs(void **state)
 	(void)state;
 	host_open(&s);
 	struct cube_cube *c = stage_make(&s, "dev");
-	struct cube_job *first = stage_run(&s, c, NULL, "echo 1; sleep 150");
+	struct cube_job *first = stage_run(&s, c, NULL, "echo 1; await go");
 
 	cube_domain_enter(s.d);
 	assert_int_equal(cube_job_create(c, "next", &j, &s.err), 0);
@@ -177,6 +178,7 @@ static void what_waited_runs(void **state)
 	stage_killed(&s);
 	stage_up(&s);
 	c = find(&s, "dev");
+	stage_go(&s, c, "go");
 	j = find_job(&s, c, "next");
 	assert_int_equal(stage_end(&s, j), 0);
 	expect_output(&s, j, CUBE_STREAM_OUTPUT, "2\n");
@@ -287,14 +289,12 @@ static void stdin_under_way(void **state)
 		data[i] = (char)('a' + (i / 7 + i / 4999) % 26);
 	host_open(&s);
 	struct cube_cube *c = stage_make(&s, "dev");
-	j = stage_start(&s, c, "first", "sleep 50");
-	stage_unref(&s, j);
 	cube_domain_enter(s.d);
 	assert_int_equal(cube_job_create(c, "x", &j, &s.err), 0);
 	cube_domain_leave(s.d);
 	assert_int_equal(stage_job(&s, j, "stdin stream"), 0);
 	cube_domain_enter(s.d);
-	assert_int_equal(cube_job_submit(j, false, "sleep 300; cat", 14, &s.err), 0);
+	assert_int_equal(cube_job_submit(j, false, "await go; cat", 13, &s.err), 0);
 	cube_domain_leave(s.d);
 	for (unsigned i = 0; i < 6; i++) {
 		char piece[UNDER_WAY + 1];
@@ -315,6 +315,7 @@ static void stdin_under_way(void **state)
 		assert_int_equal(cube_job_input_total(j), (i + 1) * UNDER_WAY);
 	}
 	assert_int_equal(stage_job(&s, j, "eof"), 0);
+	stage_go(&s, c, "go");
 	assert_int_equal(stage_end(&s, j), 0);
 	out = stage_output(&s, j, CUBE_STREAM_STDOUT);
 	assert_string_equal(out, data);
@@ -668,11 +669,12 @@ static void links_that_break(void **state)
 	(void)state;
 	host_open(&s);
 	struct cube_cube *c = stage_make(&s, "dev");
-	struct cube_job *j = stage_start(&s, c, "long", "echo 1; sleep 400; err 2; exit 6");
+	struct cube_job *j = stage_start(&s, c, "long", "echo 1; await go; err 2; exit 6");
 
 	assert_int_equal(cube_fault_fail(host_faults(), "link", -EHOSTUNREACH, 2), 0);
 	for (unsigned i = 0; i < 4; i++)
 		expect(&s, c, "echo x; drop", "x\n");
+	stage_go(&s, c, "go");
 	assert_int_equal(stage_end(&s, j), 6);
 	expect_output(&s, j, CUBE_STREAM_OUTPUT, "1\n2\n");
 	stage_unref(&s, j);

@@ -351,6 +351,17 @@ void rig_gone(const char *name)
 	assert_int_equal(rig_echo(line, "ctl"), 0);
 }
 
+void rig_go(const char *cube, const char *file)
+{
+	char dir[300], text[300];
+
+	(void)snprintf(dir, sizeof(dir), "%s/jobs", cube);
+	assert_int_equal(rig_on(CUBE_REQ_MKDIR, dir, file), 0);
+	(void)snprintf(dir, sizeof(dir), "%s/jobs/%s/cmd", cube, file);
+	(void)snprintf(text, sizeof(text), "write /workspace/%s", file);
+	assert_int_equal(rig_echo(text, dir), 0);
+}
+
 /* ---- callers ---- */
 
 #define RIG_LEAVE SIGRTMAX /* tells a person to exit by itself */

@@ -112,7 +112,7 @@ static void check_exiting_writer(void **state)
 	(void)state;
 	assert_int_equal(rig_echo("set exit_patience=1", "ctl"), 0);
 	assert_int_equal(rig_open_by(writer, "dev/exec", O_WRONLY, &h), 0);
-	assert_int_equal(rig_write(h, "echo on; sleep 2500; echo off"), 29);
+	assert_int_equal(rig_write(h, "echo on; await off; echo off"), 28);
 	rig_person_end(writer, 0);
 	/* It exits by itself, so its text is run and it waits, but not for ever. */
 	rig_fill(&c, CUBE_REQ_FLUSH, 0);
@@ -125,6 +125,7 @@ static void check_exiting_writer(void **state)
 	assert_non_null(strstr(rig_cat("dev/error"), "was let go"));
 	rig_release(h);
 	rig_person_bury(writer);
+	rig_go("dev", "off");
 	assert_int_equal(rig_echo("echo next", "dev/exec"), 0); /* waits for its turn */
 	assert_string_equal(rig_cat("dev/exec"), "next\n");
 }
@@ -158,9 +159,10 @@ static void check_patience(void **state)
 {
 	(void)state;
 	assert_int_equal(rig_echo("set patience=1", "dev/sessions/main/ctl"), 0);
-	assert_int_equal(rig_echo("sleep 2000; echo late", "dev/exec"), 0);
+	assert_int_equal(rig_echo("await late; echo late", "dev/exec"), 0);
 	assert_string_equal(rig_cat("dev/exit"), "-\n");
 	assert_int_equal(rig_echo("set patience=0", "dev/sessions/main/ctl"), 0);
+	rig_go("dev", "late");
 	assert_int_equal(rig_echo("echo after", "dev/exec"), 0);
 	assert_string_equal(rig_cat("dev/exec"), "after\n");
 }
