@@ -78,6 +78,11 @@ static int mount_by_helper(const char *path, bool allow_other, int *ret_fd, stru
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return cube_fail_errno(err, "socket pair");
 	r = mount_helper(argv, &pair[1], err);
+	if (r < 0 && allow_other && strstr(err->text, "user_allow_other") != NULL)
+		r = cube_fail(err, -EPERM,
+			      "-o allow_other: on this machine only root may let others in; leave it out, or "
+			      "have a "
+			      "line user_allow_other put into /etc/fuse.conf");
 	(void)close(pair[1]);
 	if (r == 0 && (cube_fd_recv(pair[0], &byte, 1, ret_fd, 1, &n) < 0 || n != 1))
 		r = cube_fail(err, -EIO, "fusermount3 mounted %s and handed over no descriptor", path);

@@ -279,9 +279,10 @@ gid_t cube_fowner_show_gid(const struct cube_files *f, gid_t kernel);
 /* The other way; false: no such owner inside. */
 bool cube_fowner_uid(const struct cube_files *f, uid_t shown, uid_t *ret);
 bool cube_fowner_gid(const struct cube_files *f, gid_t shown, gid_t *ret);
-/* Between the two, this thread makes files that belong to the sandbox's root. */
-int cube_fowner_enter(const struct cube_files *f);
-void cube_fowner_leave(const struct cube_files *f);
+/* Between the two, this thread makes files that belong to the sandbox's root, or to @c where that is another user
+ * than who mounted. -errno, else what leave wants. */
+int cube_fowner_enter(const struct cube_files *f, const struct cube_files_cred *c);
+void cube_fowner_leave(int entered);
 
 /* ---- links.c, resolve.c ---- */
 

@@ -81,6 +81,7 @@ void cube_files_forget(struct cube_files_space *s, uint64_t id, uint64_t n)
 
 /* What is to be made, and the system call that does. */
 struct name_make {
+	const struct cube_files_cred *by;
 	int (*make)(const struct name_make *m, int dirfd, const char *name);
 	mode_t mode;
 	const char *target;
@@ -139,15 +140,16 @@ static int name_make(struct cube_files_space *s, uint64_t parent, const char *na
 		     struct cube_files_entry *ret)
 {
 	cube_auto_fdoor d = {.n = NULL};
-	int r = cube_fname_new(s, parent, name, &d);
+	int entered, r = cube_fname_new(s, parent, name, &d);
 
-	if (r == 0)
-		r = cube_fowner_enter(d.n->tree);
 	if (r < 0)
 		return r;
+	entered = cube_fowner_enter(d.n->tree, m->by);
+	if (entered < 0)
+		return entered;
 	if (m->make(m, d.fd->fd, name) < 0)
 		r = -errno;
-	cube_fowner_leave(d.n->tree);
+	cube_fowner_leave(entered);
 	if (r < 0)
 		return r;
 	if (m->target == NULL)
@@ -159,9 +161,8 @@ static int name_make(struct cube_files_space *s, uint64_t parent, const char *na
 int cube_files_mknod(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
 		     const char *name, mode_t mode, dev_t rdev, struct cube_files_entry *ret)
 {
-	const struct name_make m = {.make = make_node, .mode = mode};
+	const struct name_make m = {.by = c, .make = make_node, .mode = mode};
 
-	(void)c;
 	(void)rdev;
 	switch (mode & S_IFMT) {
 	case 0:
@@ -180,18 +181,16 @@ int cube_files_mknod(struct cube_files_space *s, const struct cube_files_cred *c
 int cube_files_mkdir(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
 		     const char *name, mode_t mode, struct cube_files_entry *ret)
 {
-	const struct name_make m = {.make = make_dir, .mode = mode};
+	const struct name_make m = {.by = c, .make = make_dir, .mode = mode};
 
-	(void)c;
 	return name_make(s, parent, name, &m, ret);
 }
 
 int cube_files_symlink(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
 		       const char *name, const char *target, struct cube_files_entry *ret)
 {
-	const struct name_make m = {.make = make_link, .target = target};
+	const struct name_make m = {.by = c, .make = make_link, .target = target};
 
-	(void)c;
 	return name_make(s, parent, name, &m, ret);
 }
 

@@ -231,17 +231,18 @@ static int create_made(const struct cube_fdoor *d, const char *name, int fd, int
 }
 
 /* -EEXIST: there is something. */
-static int create_new(const struct cube_fdoor *d, const char *name, int flags, mode_t mode, int *ret_fd)
+static int create_new(const struct cube_fdoor *d, const struct cube_files_cred *c, const char *name,
+		      int flags, mode_t mode, int *ret_fd)
 {
 	const int how = (flags & OPEN_FLAGS & ~O_TRUNC) | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY |
 			O_NONBLOCK | O_CLOEXEC;
-	int fd, r = cube_fowner_enter(d->n->tree);
+	int fd, r, entered = cube_fowner_enter(d->n->tree, c);
 
-	if (r < 0)
-		return r;
+	if (entered < 0)
+		return entered;
 	fd = openat(d->fd->fd, name, how, mode & 07777); /* with O_EXCL it takes one step as openat2 does */
 	r = fd < 0 ? -errno : 0;
-	cube_fowner_leave(d->n->tree);
+	cube_fowner_leave(entered);
 	*ret_fd = fd;
 	return r;
 }
@@ -268,14 +269,13 @@ int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *
 	cube_auto_fdoor d = {.n = NULL};
 	int fd, r = cube_fname_new(s, parent, name, &d);
 
-	(void)c;
 	if (r == 0 && (flags & O_ACCMODE) == O_ACCMODE)
 		r = -EINVAL;
 	if (r < 0)
 		return r;
 	/* What is there and what is not may change between the two, but not for ever. */
 	for (int i = 0; i < 100; i++) {
-		r = create_new(&d, name, flags, mode, &fd);
+		r = create_new(&d, c, name, flags, mode, &fd);
 		if (r == 0)
 			return create_made(&d, name, fd, flags & OPEN_FLAGS, mode, ret, ret_h);
 		if (r != -EEXIST || (flags & O_EXCL) != 0)

@@ -5,7 +5,7 @@
  * mounted, that user's number and 0 stand for each other: an exchange, so that nothing is lost and both
  * directions are the same.
  *
- * A new file belongs to the sandbox's root from the first instant: its file system ids are this thread's
+ * A new file belongs to the sandbox's root (another user's, who was let in, to him) from the first instant: its file system ids are this thread's
  * while it is made, with those capabilities that setfsuid(2) takes away and that make files anywhere in the
  * tree possible. (To make it as host root and to chown it then would show it inside as nobody's for a moment,
  * and leave it so after a kill.) It is done round each call that makes something, not once a thread: the
@@ -81,30 +81,51 @@ static int owner_raise(void)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-/* The system calls, since glibc's wrappers are deprecated for anything but this and say so to some compilers.
- */
-int cube_fowner_enter(const struct cube_files *f)
+static bool owner_can_be(const struct cube_files *f, const struct cube_files_cred *c, uid_t *ret_uid,
+			 gid_t *ret_gid)
 {
-	int r;
-
-	if (!f->other_rights)
-		return 0;
-	(void)syscall(SYS_setfsgid, f->gid_base);
-	(void)syscall(SYS_setfsuid, f->uid_base);
-	/* setfsuid has no error; to ask for an impossible id gives the present one */
-	r = (uid_t)syscall(SYS_setfsuid, -1) == f->uid_base && (gid_t)syscall(SYS_setfsgid, -1) == f->gid_base
-		    ? owner_raise()
-		    : -EPERM;
-	if (r < 0)
-		cube_fowner_leave(f);
-	return r;
+	if (!cube_fowner_uid(f, c->uid, ret_uid) && !cube_fowner_uid(f, OWNER_NOBODY, ret_uid))
+		return false;
+	return cube_fowner_gid(f, c->gid, ret_gid) || cube_fowner_gid(f, OWNER_NOBODY, ret_gid);
 }
 
-void cube_fowner_leave(const struct cube_files *f)
+/* To whom it is to belong: what the mounting user makes to the sandbox's root, what others make (-o allow_other)
+ * to them, where there is such an id inside. */
+static void owner_of_new(const struct cube_files *f, const struct cube_files_cred *c, uid_t *ret_uid,
+			 gid_t *ret_gid)
+{
+	if (c->uid != f->space->options.uid && owner_can_be(f, c, ret_uid, ret_gid))
+		return;
+	*ret_uid = f->id_count > 0 ? f->uid_base : geteuid();
+	*ret_gid = f->id_count > 0 ? f->gid_base : getegid();
+}
+
+/* The system calls, since glibc's wrappers are deprecated for anything but this and say so to some compilers.
+ */
+int cube_fowner_enter(const struct cube_files *f, const struct cube_files_cred *c)
+{
+	uid_t uid;
+	gid_t gid;
+	int r;
+
+	owner_of_new(f, c, &uid, &gid);
+	if (uid == geteuid() && gid == getegid())
+		return 0;
+	(void)syscall(SYS_setfsgid, gid);
+	(void)syscall(SYS_setfsuid, uid);
+	/* setfsuid has no error; to ask for an impossible id gives the present one */
+	r = (uid_t)syscall(SYS_setfsuid, -1) == uid && (gid_t)syscall(SYS_setfsgid, -1) == gid ? owner_raise()
+											       : -EPERM;
+	if (r < 0)
+		cube_fowner_leave(1);
+	return r < 0 ? r : 1;
+}
+
+void cube_fowner_leave(int entered)
 {
 	int saved = errno;
 
-	if (f->other_rights) {
+	if (entered > 0) {
 		(void)syscall(SYS_setfsuid, geteuid());
 		(void)syscall(SYS_setfsgid, getegid());
 	}

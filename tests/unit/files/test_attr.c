@@ -217,9 +217,39 @@ static void test_owners_of_new(void **state)
 	stage_close(&s);
 }
 
+/* Others who were let in make files of their own; where there is no such id inside, nobody's. */
+static void test_owners_of_others(void **state)
+{
+	static const struct {
+		uid_t uid, inside;
+	} cases[] = {{0, 0}, {33, 33}, {65535, 65535}, {70000, 65534}};
+	struct cube_files_entry e;
+	struct stage s;
+	struct stat st;
+
+	(void)state;
+	stage_need_root();
+	range_stage(&s, false);
+	for (size_t i = 0; i < CUBE_COUNT(cases); i++) {
+		const struct cube_files_cred c = {.uid = cases[i].uid, .gid = cases[i].uid, .pid = 1};
+
+		assert_int_equal(cube_files_mkdir(s.space, &c, s.id, "d", 0700, &e), 0);
+		assert_int_equal(e.st.st_uid, cases[i].inside);
+		assert_int_equal(e.st.st_gid, cases[i].inside);
+		stage_stat(&s, "d", &st);
+		assert_int_equal(st.st_uid, 100000 + cases[i].inside);
+		assert_int_equal(st.st_gid, 200000 + cases[i].inside);
+		assert_int_equal(setfsuid((uid_t)-1), 0); /* this thread is who it was */
+		assert_int_equal(setfsgid((gid_t)-1), 0);
+		assert_int_equal(unlinkat(s.fd, "d", AT_REMOVEDIR), 0);
+	}
+	stage_close(&s);
+}
+
 /* Without ids of its own: an ordinary user's daemon, in its own user namespace. */
 static void test_owners_exchanged_only(void **state)
 {
+	const struct cube_files_cred mounter = {.uid = 1000, .gid = 1000, .pid = 1};
 	struct cube_files_entry e;
 	struct stage s;
 	struct stat want, got;
@@ -232,7 +262,7 @@ static void test_owners_exchanged_only(void **state)
 		s.root.id_count = UINT32_MAX;
 		s.options = (struct cube_files_options){.uid = 1000, .gid = 1000, .owners_raw = raw != 0};
 		stage_attach(&s);
-		assert_int_equal(cube_files_mkdir(s.space, &stage_cred, s.id, "d", 0755, &e), 0);
+		assert_int_equal(cube_files_mkdir(s.space, &mounter, s.id, "d", 0755, &e), 0);
 		assert_int_equal(e.st.st_uid, raw ? 0 : 1000);
 		stage_stat(&s, "d", &got);
 		assert_int_equal(got.st_uid, 0);
@@ -369,17 +399,12 @@ static void test_statfs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_setattr),
-		cmocka_unit_test(test_setattr_errors),
-		cmocka_unit_test(test_setattr_undone),
-		cmocka_unit_test(test_owners_shown),
-		cmocka_unit_test(test_owners_set),
-		cmocka_unit_test(test_owners_of_new),
-		cmocka_unit_test(test_owners_exchanged_only),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_numbers_of_a_device),
-		cmocka_unit_test(test_access),
-		cmocka_unit_test(test_statfs),
+		cmocka_unit_test(test_setattr),          cmocka_unit_test(test_setattr_errors),
+		cmocka_unit_test(test_setattr_undone),   cmocka_unit_test(test_owners_shown),
+		cmocka_unit_test(test_owners_set),       cmocka_unit_test(test_owners_of_new),
+		cmocka_unit_test(test_owners_of_others), cmocka_unit_test(test_owners_exchanged_only),
+		cmocka_unit_test(test_numbers),          cmocka_unit_test(test_numbers_of_a_device),
+		cmocka_unit_test(test_access),           cmocka_unit_test(test_statfs),
 	};
 
 	stage_main();
