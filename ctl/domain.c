@@ -328,10 +328,28 @@ static void domain_cancel_all(struct cube_domain *d)
 	}
 }
 
+/* What the next daemon does again: a creation that was promised, an attempt to reach an agent. */
+static void domain_cut_off(struct cube_cube *c)
+{
+	const struct cube_own *own = cube_own(c);
+
+	if (own->op != NULL && own->op->kind == CUBE_OP_CREATE && !own->op->waits_link)
+		cube_cancel_fire(own->op->cancel);
+	if (own->conn != NULL && own->conn->agent == NULL)
+		cube_cancel_fire(own->conn->cancel);
+}
+
 static void domain_unlink(struct cube_cube *c)
 {
 	cube_conn_drop(c);
 	cube_alarm_off(&cube_own(c)->relink);
+}
+
+static void domain_each(struct cube_domain *d, void (*fn)(struct cube_cube *c))
+{
+	cube_list_each (i, &d->cubes)
+		fn(cube_list_entry(i, struct cube_cube, link));
+	cube_stocks_each(d, fn);
 }
 
 void cube_domain_shutdown(struct cube_domain *d, uint32_t ms)
@@ -344,11 +362,10 @@ void cube_domain_shutdown(struct cube_domain *d, uint32_t ms)
 	domain_wake_all(d);
 	cube_domain_leave(d); /* the answers go out before this thread waits */
 	cube_domain_enter(d);
+	domain_each(d, domain_cut_off);
 	if (!domain_wait_quiet(own, cube_clock_mono() + ms * UINT64_C(1000000)))
 		domain_cancel_all(d);
-	cube_list_each (i, &d->cubes)
-		domain_unlink(cube_list_entry(i, struct cube_cube, link));
-	cube_stocks_each(d, domain_unlink);
+	domain_each(d, domain_unlink);
 	cube_domain_leave(d);
 }
 

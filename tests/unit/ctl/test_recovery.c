@@ -449,6 +449,38 @@ static void held_ones_go(void **state)
 /* ---- Half done ---- */
 
 /* mkdir has promised it, so the next daemon makes it; `create` had not returned, so nothing is left. */
+/* An orderly end does not wait for what the next daemon can do as well: not for a creation that takes ever so
+ * long, not for an agent that does not answer. */
+static void ends_at_once(void **state)
+{
+	struct stage s;
+	struct cube_cube *c;
+	struct cube_job *j;
+
+	(void)state;
+	host_open(&s);
+	c = stage_make(&s, "dev");
+	j = stage_start(&s, c, "x", "await go; exit 3");
+	stage_unref(&s, j);
+	assert_int_equal(cube_fault_hold(host_faults(), "link"), 0);
+	stage_unref(&s, stage_run(&s, c, NULL, "drop"));
+	assert_true(stage_until(&s, is_apart, c));
+	assert_int_equal(cube_fault_hold(host_faults(), "create"), 0);
+	assert_int_equal(stage_mkdir(&s, "promised", &c), 0);
+	cube_domain_shutdown(s.d, 3600000);
+	stage_down(&s);
+	cube_fault_release(host_faults(), "create");
+	cube_fault_release(host_faults(), "link");
+	stage_up(&s);
+	assert_true(stage_phase(&s, find(&s, "promised"), CUBE_RUNNING));
+	c = find(&s, "dev");
+	stage_go(&s, c, "go");
+	j = find_job(&s, c, "x");
+	assert_int_equal(stage_end(&s, j), 3);
+	stage_unref(&s, j);
+	host_close(&s);
+}
+
 static void creations_that_were_cut_off(void **state)
 {
 	struct stage s;
@@ -694,6 +726,7 @@ int main(void)
 		cmocka_unit_test(restarted_meanwhile),
 		cmocka_unit_test(gone_meanwhile),
 		cmocka_unit_test(held_ones_go),
+		cmocka_unit_test(ends_at_once),
 		cmocka_unit_test(creations_that_were_cut_off),
 		cmocka_unit_test(answers_that_were_lost),
 		cmocka_unit_test(destructions_that_were_cut_off),
