@@ -40,7 +40,8 @@ struct process {
 	struct cube_start *start;
 	int fuse_fd;
 	int keeper_fd; /* worker's end of the line to the keeper */
-	uid_t uid;     /* before any namespace was entered */
+	int mounts_fd; /* keeper's: mountinfo, open since before the mount was made, so that no end of it is missed */
+	uid_t uid; /* before any namespace was entered */
 	gid_t gid;
 };
 
@@ -336,7 +337,7 @@ static int keeper_run(struct process *p, int line[2])
 {
 	struct cube_start *s = p->start;
 	int signal_fd = supervise_signals(), status;
-	struct supervise_eyes eyes = {signal_fd, line[0], -1};
+	struct supervise_eyes eyes = {signal_fd, line[0], p->mounts_fd};
 	struct cube_err err = {0};
 	pid_t supervisor = signal_fd < 0 ? -1 : supervise_fork();
 
@@ -344,6 +345,7 @@ static int keeper_run(struct process *p, int line[2])
 		supervise_unblock_child();
 		(void)close(signal_fd);
 		(void)close(line[0]);
+		cube_close_auto(&p->mounts_fd);
 		status = supervisor_run(p);
 		cube_close_auto(&p->fuse_fd);
 		return status;
@@ -355,13 +357,12 @@ static int keeper_run(struct process *p, int line[2])
 		status = supervise_fail(s, &err);
 	} else {
 		cube_close_auto(&s->ready_fd);
-		eyes.mounts = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 		status = supervise_watch(supervisor, &eyes, s);
-		cube_close_auto(&eyes.mounts);
 		supervise_note_end("supervisor", status);
 		status = supervise_code(status);
 	}
 	keeper_unmount(s);
+	cube_close_auto(&p->mounts_fd);
 	(void)close(line[0]);
 	(void)close(signal_fd);
 	return status;
@@ -369,7 +370,7 @@ static int keeper_run(struct process *p, int line[2])
 
 int cube_supervise(struct cube_start *s)
 {
-	struct process p = {.start = s, .fuse_fd = -1, .uid = geteuid(), .gid = getegid()};
+	struct process p = {.start = s, .fuse_fd = -1, .mounts_fd = -1, .uid = geteuid(), .gid = getegid()};
 	struct cube_err err = {0};
 	int line[2];
 
@@ -380,7 +381,9 @@ int cube_supervise(struct cube_start *s)
 		cube_fail_errno(&err, "socket pair");
 		return supervise_fail(s, &err);
 	}
+	p.mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	if (cube_mount_attach(&s->mount, s->opts->allow_other, &p.fuse_fd, &err) < 0) {
+		cube_close_auto(&p.mounts_fd);
 		(void)close(line[0]);
 		(void)close(line[1]);
 		return supervise_fail(s, &err);

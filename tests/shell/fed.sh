@@ -24,19 +24,21 @@ grown() { # JOB BYTES
 mkdir "$J/stream"
 put "$J/stream/ctl" 'stdin stream'
 put "$J/stream/cmd" 'for i in $(seq 40); do head -c 100000; sleep 0.1; done; cat'
+all=$(stat -c %s "$WORK/in")
 for n in $(seq 6); do
 	before=$(total stream)
+	[ "$before" -lt "$all" ] || break
 	feed stream & writer=$!
-	wait_for 20 grown stream "$before"
+	wait_for 60 grown stream "$before"
 	sleep "0.$((n * 3 % 10))"
 	kill_cubefs
 	wait "$writer" || true
 	start_cubefs
-	wait_for 20 eval '[ "$(field "$J/stream/status" state)" = running ]'
+	wait_for 60 eval '[ "$(field "$J/stream/status" state)" = running ]'
 	check [ "$(total stream)" -ge "$before" ]
 done
 feed stream
-check_eq "$(total stream)" "$(stat -c %s "$WORK/in")" 'what was taken in all'
+check_eq "$(total stream)" "$all" 'what was taken in all'
 put "$J/stream/ctl" eof
 cat <>"$J/stream/stdout" >"$WORK/out"
 check cmp "$WORK/in" "$WORK/out"
