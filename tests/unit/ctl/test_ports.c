@@ -13,6 +13,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
+#include "ctl/ctl_priv.h"
 #include "ctl/ports/peer.h"
 #include "ctl/ports/port.h"
 #include "ctl/show.h"
@@ -222,7 +223,7 @@ static void connections(void **state)
 
 static bool has_connections(void *ctx)
 {
-	return ((struct cube_cube *)ctx)->ports.conns > 0;
+	return cube_own(ctx)->uses > 0; /* a connection is use */
 }
 
 /* In all its stages, when the daemon ends: in order, and as SIGKILL does it. */
