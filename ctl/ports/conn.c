@@ -38,7 +38,7 @@ struct port_conn {
 	bool asking;              /* the same: cube_relay_ask is calling */
 	struct cube_post post;
 	bool posted, cut;
-	bool uses; /* the sandbox is told of it as of a use */
+	bool uses;          /* the sandbox is told of it as of a use */
 	atomic_bool orphan; /* the domain is gone */
 	enum conn_dial dial;
 	int far; /* what came of it: a descriptor, or -1 and */

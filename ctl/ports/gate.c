@@ -67,7 +67,8 @@ static enum gate_kind gate_kind(const char *data, size_t len)
 	for (size_t i = 0; i < line; i++)
 		if (data[i] < 0x20 || data[i] > 0x7e)
 			return GATE_OTHER;
-	if ((blank != NULL ? (size_t)(blank - data) : line) > GATE_METHOD || blank == data || line > GATE_FIRST)
+	if ((blank != NULL ? (size_t)(blank - data) : line) > GATE_METHOD || blank == data ||
+	    line > GATE_FIRST)
 		return GATE_OTHER;
 	if (end == NULL)
 		return GATE_UNKNOWN;
