@@ -7,23 +7,33 @@
 #include "ctl/ctl_priv.h"
 #include "ctl/verbs/verbs.h"
 
-struct destroy_state {
+struct cube_destroy {
 	unsigned n, at; /* those before @at are gone */
 	struct cube_cube *cubes[];
 };
 
+struct cube_destroy *cube_destroy_new(struct cube_domain *d)
+{
+	return cube_calloc(1, sizeof(struct cube_destroy) + cube_map_count(d->by_name) * sizeof(void *));
+}
+
+static void destroy_free(struct cube_destroy *s)
+{
+	for (unsigned i = 0; i < s->n; i++) {
+		cube_own(s->cubes[i])->picked = false;
+		cube_cube_unref(s->cubes[i]);
+	}
+	cube_free(s);
+}
+
 static void destroy_end(struct cube_verb_call *call, int code)
 {
-	struct destroy_state *s = cube_steal(call->state);
-
-	for (unsigned i = 0; i < s->n; i++)
-		cube_cube_unref(s->cubes[i]);
-	cube_free(s);
+	destroy_free(cube_steal(call->state));
 	cube_verb_finish(call, code);
 }
 
 /* The first that is not gone yet; NULL: all are. */
-static struct cube_cube *destroy_left(struct destroy_state *s)
+static struct cube_cube *destroy_left(struct cube_destroy *s)
 {
 	while (s->at < s->n && cube_own(s->cubes[s->at])->gone)
 		s->at++;
@@ -32,7 +42,7 @@ static struct cube_cube *destroy_left(struct destroy_state *s)
 
 static void destroy_look(struct cube_verb_call *call)
 {
-	struct destroy_state *s = call->state;
+	struct cube_destroy *s = call->state;
 	struct cube_cube *c = destroy_left(s);
 
 	if (c == NULL) {
@@ -41,13 +51,14 @@ static void destroy_look(struct cube_verb_call *call)
 	}
 	if (cube_own(c)->destroy_err.code != 0) {
 		call->err = cube_own(c)->destroy_err;
-		(void)cube_fail_in(&call->err, "destroy '%s' (tried again behind)", c->name);
+		(void)cube_fail_in(&call->err, "%s '%s' (tried again behind)", call->verb->name, c->name);
 		destroy_end(call, call->err.code);
 		return;
 	}
 	if (call->domain->closing) {
 		destroy_end(call, cube_fail(&call->err, -EHOSTDOWN,
-					    "destroy: the daemon is ending; it goes on at the next start"));
+					    "%s: the daemon is ending; it goes on at the next start",
+					    call->verb->name));
 		return;
 	}
 	cube_wait_add(&c->changed, &call->waiter);
@@ -60,19 +71,37 @@ static void destroy_wake(struct cube_waiter *w)
 
 static void destroy_cancel(struct cube_verb_call *call)
 {
-	(void)cube_fail(&call->err, -EINTR, "destroy: interrupted; the destruction goes on");
+	(void)cube_fail(&call->err, -EINTR, "%s: interrupted; the destruction goes on", call->verb->name);
 	destroy_end(call, -EINTR);
+}
+
+void cube_destroy_go(struct cube_verb_call *call, struct cube_destroy *s)
+{
+	int r = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		cube_own(s->cubes[i])->picked = false;
+	for (unsigned i = 0; r == 0 && i < s->n; i++)
+		r = cube_cube_remove(s->cubes[i], &call->by, &call->err);
+	call->state = s;
+	if (r < 0) {
+		destroy_end(call, r);
+		return;
+	}
+	call->cancel = destroy_cancel;
+	cube_waiter_init(&call->waiter, destroy_wake);
+	destroy_look(call);
 }
 
 /* ---- which ---- */
 
-static void destroy_pick(struct destroy_state *s, struct cube_cube *c)
+void cube_destroy_pick(struct cube_destroy *s, struct cube_cube *c)
 {
 	cube_own(c)->picked = true;
 	s->cubes[s->n++] = cube_cube_ref(c);
 }
 
-static int destroy_pick_name(struct cube_verb_call *call, struct destroy_state *s, const char *name,
+static int destroy_pick_name(struct cube_verb_call *call, struct cube_destroy *s, const char *name,
 			     struct cube_err *err)
 {
 	struct cube_cube *c = cube_domain_find(call->domain, name);
@@ -81,12 +110,12 @@ static int destroy_pick_name(struct cube_verb_call *call, struct destroy_state *
 		return cube_fail(err, -ENOENT, "destroy: no sandbox '%s'", name);
 	if (cube_own(c)->picked)
 		return cube_fail(err, -EINVAL, "destroy: '%s' is named twice", name);
-	destroy_pick(s, c);
+	cube_destroy_pick(s, c);
 	return 0;
 }
 
 /* Those that another word has named already are meant by this one too. */
-static int destroy_pick_label(struct cube_verb_call *call, struct destroy_state *s, char *word,
+static int destroy_pick_label(struct cube_verb_call *call, struct cube_destroy *s, char *word,
 			      struct cube_err *err)
 {
 	struct cube_list *all = &call->domain->cubes;
@@ -103,14 +132,14 @@ static int destroy_pick_label(struct cube_verb_call *call, struct destroy_state 
 			continue;
 		some = true;
 		if (!cube_own(c)->picked)
-			destroy_pick(s, c);
+			cube_destroy_pick(s, c);
 	}
 	return some ? 0
 		    : cube_fail(err, -ENOENT, "destroy: no sandbox has label.%s=%s", label.key, label.value);
 }
 
 /* All are there, or none is touched. Names first: they may not be said twice, what has a label may. */
-static int destroy_find(struct cube_verb_call *call, struct destroy_state *s, struct cube_err *err)
+static int destroy_find(struct cube_verb_call *call, struct cube_destroy *s, struct cube_err *err)
 {
 	int r = 0;
 
@@ -120,30 +149,22 @@ static int destroy_find(struct cube_verb_call *call, struct destroy_state *s, st
 	for (unsigned i = 1; r == 0 && i < call->n_words; i++)
 		if (cube_verb_is_label(call->words[i]))
 			r = destroy_pick_label(call, s, call->words[i], err);
-	for (unsigned i = 0; i < s->n; i++)
-		cube_own(s->cubes[i])->picked = false;
 	return r;
 }
 
 static int destroy_run(struct cube_verb_call *call, struct cube_err *err)
 {
-	size_t most = cube_map_count(call->domain->by_name);
-	struct destroy_state *s = cube_calloc(1, sizeof(*s) + most * sizeof(void *));
+	struct cube_destroy *s = cube_destroy_new(call->domain);
 	int r;
 
 	if (s == NULL)
 		return cube_fail(err, -ENOMEM, "destroy: out of memory");
 	r = destroy_find(call, s, err);
-	for (unsigned i = 0; r == 0 && i < s->n; i++)
-		r = cube_cube_remove(s->cubes[i], &call->by, err);
-	call->state = s;
 	if (r < 0) {
-		destroy_end(call, r);
-		return 1; /* finished already */
+		destroy_free(s);
+		return r;
 	}
-	call->cancel = destroy_cancel;
-	cube_waiter_init(&call->waiter, destroy_wake);
-	destroy_look(call);
+	cube_destroy_go(call, s);
 	return 1;
 }
 

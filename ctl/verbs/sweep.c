@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sweep: what cubefs made at a backend and nobody knows any more is destroyed, or (without arguments) told.
+/* sweep: what cubefs made at a backend and nobody knows any more, and sandboxes whose life is over, are destroyed,
+ * or (without arguments) told.
  *
  * One backend after the other is asked, on a pool thread. What it lists and no sandbox here is about is looked at
  * once more, since a sandbox of ours may just have gone, and then destroyed. No sandbox can be adopted meanwhile. */
@@ -30,23 +31,27 @@ struct sweep {
 	struct cube_pair label; /* key NULL: any */
 	/* how far */
 	struct cube_service *at;
-	unsigned found;
-	struct cube_buf names; /* " BACKEND/ID=orphan" */
+	unsigned orphans, expired;
+	struct cube_buf names; /* " BACKEND/ID=orphan NAME=expired" */
 	int code;              /* the first failure */
 	struct cube_err err;
 };
 
 /* ---- one that is there ---- */
 
-static bool sweep_wants(const struct sweep *s, const struct cube_info *info)
+/* What does not say when it was made is never old enough. */
+static bool sweep_old(const struct sweep *s, uint64_t created_wall)
 {
 	uint64_t now = cube_clock_wall();
 
-	if (info->uid[0] == '\0')
-		return false; /* somebody else's */
-	if (s->by_age && (info->created_wall == 0 || info->created_wall > now ||
-			  (now - info->created_wall) / SWEEP_NS < s->older_s))
-		return false;
+	return !s->by_age ||
+	       (created_wall != 0 && created_wall <= now && (now - created_wall) / SWEEP_NS >= s->older_s);
+}
+
+static bool sweep_wants(const struct sweep *s, const struct cube_info *info)
+{
+	if (info->uid[0] == '\0' || !sweep_old(s, info->created_wall))
+		return false; /* somebody else's, or too young */
 	return s->label.key == NULL || cube_there_is(info, &s->label);
 }
 
@@ -80,7 +85,7 @@ static void sweep_one(struct sweep *s, struct cube_service *service, const struc
 		(void)cube_fail_in(&err, "sweep: %s/%s (was '%s')", service->backend->name, info->id, name);
 		sweep_fail(s, code, &err);
 	} else {
-		s->found++;
+		s->orphans++;
 		(void)cube_buf_printf(&s->names, " %s/%s=orphan", service->backend->name, info->id);
 		cube_event(s->domain->events, NULL, s->dry ? "verb" : "destroyed",
 			   "sweep: %s%s/%s, orphaned, was '%s'", s->dry ? "would destroy " : "",
@@ -113,15 +118,48 @@ static void sweep_run(struct cube_work *w)
 	cube_domain_leave(d);
 }
 
-/* As many names as fit stand behind the count. */
+/* As many names as fit stand behind the counts. */
 static void sweep_answer(const struct sweep *s, struct cube_verb_call *call)
 {
 	const char *names = cube_buf_str(&s->names);
-	size_t room = sizeof(call->answer) - 32, len = strlen(names);
+	size_t room = sizeof(call->answer) - 64, len = strlen(names);
 
-	while (len > room)
-		len -= 1 + strcspn(names + len - 1, " ");
-	(void)snprintf(call->answer, sizeof(call->answer), "orphans=%u%.*s", s->found, (int)len, names);
+	while (len > room) {
+		const char *last = memrchr(names, ' ', len);
+
+		len = last != NULL ? (size_t)(last - names) : 0;
+	}
+	(void)snprintf(call->answer, sizeof(call->answer), "orphans=%u expired=%u%.*s", s->orphans,
+		       s->expired, (int)len, names);
+}
+
+/* ---- those whose life is over ---- */
+
+/* One that was to be destroyed then goes by itself; others stay as they were left. */
+static bool sweep_expired(const struct sweep *s, struct cube_cube *c)
+{
+	bool ended = c->phase == CUBE_STOPPED || c->phase == CUBE_PAUSED;
+
+	return (cube_times_over(c) || (ended && strcmp(c->reason, "lifetime") == 0)) &&
+	       (s->only == NULL || s->only == c->service) && sweep_old(s, c->created_wall) &&
+	       (s->label.key == NULL || cube_label_is(c, &s->label));
+}
+
+static void sweep_expire(struct sweep *s, struct cube_destroy *to)
+{
+	cube_list_each (i, &s->domain->cubes) {
+		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
+
+		if (!sweep_expired(s, c))
+			continue;
+		s->expired++;
+		(void)cube_buf_printf(&s->names, " %s=expired", c->name);
+		if (s->dry)
+			cube_event(s->domain->events, c->name, "verb",
+				   "sweep: would destroy it, its life is over");
+		else
+			cube_destroy_pick(to, c);
+	}
 }
 
 static void sweep_free(struct sweep *s)
@@ -135,17 +173,28 @@ static void sweep_free(struct sweep *s)
 static void sweep_end(struct sweep *s)
 {
 	struct cube_verb_call *call = s->call;
-	int code = s->code;
+	struct cube_destroy *to = NULL;
+	int code;
 
 	cube_domain_own(s->domain)->sweeps--;
+	if (call != NULL && s->code == 0) {
+		to = cube_destroy_new(s->domain);
+		if (to != NULL)
+			sweep_expire(s, to);
+		else
+			s->code = cube_fail(&s->err, -ENOMEM, "sweep: out of memory");
+	}
 	if (call != NULL) {
 		call->state = NULL;
 		call->cancel = NULL;
 		call->err = s->err;
 		sweep_answer(s, call);
 	}
+	code = s->code;
 	sweep_free(s);
-	if (call != NULL)
+	if (call != NULL && code == 0)
+		cube_destroy_go(call, to); /* ends it when they are gone */
+	else if (call != NULL)
 		cube_verb_finish(call, code);
 }
 
@@ -247,7 +296,7 @@ static int sweep_start(struct cube_verb_call *call, struct cube_err *err)
 const struct cube_verb cube_verb_sweep = {
 	.name = "sweep",
 	.args = "[backend=NAME] [older=SECONDS] [label.NAME=VALUE]",
-	.summary = "destroy what is orphaned at a backend; without arguments: only say what it would",
+	.summary = "destroy what is expired or orphaned at a backend; alone: only say what it would",
 	.max = 3,
 	.run = sweep_start,
 };

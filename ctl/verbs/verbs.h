@@ -31,6 +31,13 @@ extern const struct cube_verb cube_verb_job_kill, cube_verb_job_eof, cube_verb_j
 extern const struct cube_verb cube_verb_port_sign, cube_verb_port_revoke, cube_verb_port_name,
 	cube_verb_port_public, cube_verb_port_listen;
 
+/* destroy.c: sandboxes that a verb is to destroy, as many as have a name. Each is picked once. */
+struct cube_destroy;
+struct cube_destroy *cube_destroy_new(struct cube_domain *d); /* NULL: memory */
+void cube_destroy_pick(struct cube_destroy *s, struct cube_cube *c);
+/* Destroys them; takes @s over. The verb, which uses neither state nor waiter any more, ends when they are gone. */
+void cube_destroy_go(struct cube_verb_call *call, struct cube_destroy *s);
+
 /* Splits "key=value" in place: the value, or NULL with the sentence. */
 char *cube_verb_value(const char *verb, char *word, struct cube_err *err);
 /* "label.NAME=VALUE", as a word that selects. Splits it in place; -EINVAL for no name of a label or no value. */

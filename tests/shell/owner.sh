@@ -23,7 +23,7 @@ sandbox other
 run lost 'echo inside >/workspace/file; (setsid sleep 1000 </dev/null >/dev/null 2>&1 &)'
 kept=$(field "$MNT/kept/status" uid) lost=$(field "$MNT/lost/status" uid) other=$(field "$MNT/other/status" uid)
 check_eq "$(there "$lost")" "$lost running lost label.note=two\x20words label.team=red"
-check_eq "$(answer sweep)" 'ok orphans=0'
+check_eq "$(answer sweep)" 'ok orphans=0 expired=0'
 
 # ---- the state of two of them is lost ----
 stop_cubefs
@@ -34,14 +34,14 @@ check_match "$(there "$lost")" "^$lost running -( label.note=two.x20words| label
 check_eq "$(there "$kept")" "$kept running kept label.team=blue"
 
 # without arguments it only says what it would
-check_match "$(answer sweep)" "^ok orphans=2( local/($lost|$other)=orphan){2}$"
+check_match "$(answer sweep)" "^ok orphans=2 expired=0( local/($lost|$other)=orphan){2}$"
 put "$MNT/ctl" sweep
 check grep -q "\"event\":\"verb\",\"detail\":\"sweep: would destroy local/$lost, orphaned, was 'lost'\"" "$MNT/events"
 check_match "$(there "$lost")" '^.* running - '
 # arguments choose
-check_eq "$(answer 'sweep older=86400')" 'ok orphans=0'
-check_eq "$(answer 'sweep label.team=blue')" 'ok orphans=0'
-check_eq "$(answer 'sweep label.team=red older=86400')" 'ok orphans=0'
+check_eq "$(answer 'sweep older=86400')" 'ok orphans=0 expired=0'
+check_eq "$(answer 'sweep label.team=blue')" 'ok orphans=0 expired=0'
+check_eq "$(answer 'sweep label.team=red older=86400')" 'ok orphans=0 expired=0'
 expect_errno ENOENT put "$MNT/ctl" 'sweep backend=nowhere'
 expect_errno EINVAL put "$MNT/ctl" 'sweep older=soon'
 expect_errno EINVAL put "$MNT/ctl" 'sweep everything'
@@ -62,7 +62,7 @@ check_eq "$(cat "$MNT/found/files/workspace/file")" inside
 check_eq "$(there "$lost")" "$lost running found label.mine=yes"
 expect_errno EBUSY put "$MNT/ctl" "create twice adopt=$lost"
 # it is not swept, also after a restart
-check_match "$(answer 'sweep older=0 label.team=red')" '^ok orphans=0$'
+check_match "$(answer 'sweep older=0 label.team=red')" '^ok orphans=0 expired=0$'
 kill_cubefs
 start_cubefs
 put "$MNT/found/ctl" 'wait running 60'
@@ -80,12 +80,20 @@ check_eq "$(run again 'cat /workspace/file')" inside
 put "$MNT/ctl" 'destroy again'
 
 # ---- the sweep ----
-check_match "$(answer 'sweep label.team=red')" "^ok orphans=1 local/$lost=orphan$"
+check_match "$(answer 'sweep label.team=red')" "^ok orphans=1 expired=0 local/$lost=orphan$"
 check_eq "$(there "$lost")" ''
 check_not test -e "$STATE/backends/local/cubes/$lost"
-check_match "$(answer 'sweep backend=local')" "^ok orphans=1 local/$other=orphan$"
+check_match "$(answer 'sweep backend=local')" "^ok orphans=1 expired=0 local/$other=orphan$"
 check grep -q "\"event\":\"destroyed\",\"detail\":\"sweep: local/$other, orphaned" "$MNT/events"
-check_eq "$(answer sweep)" 'ok orphans=0'
+check_eq "$(answer sweep)" 'ok orphans=0 expired=0'
 check_eq "$(run kept 'echo untouched')" untouched
+
+# ---- those whose life is over ----
+put "$MNT/ctl" 'create old lifetime=1 at_end=stop'
+wait_for 30 state_is old stopped
+check_eq "$(answer sweep)" 'ok orphans=0 expired=1 old=expired'
+check test -d "$MNT/old"
+check_eq "$(answer 'sweep backend=local')" 'ok orphans=0 expired=1 old=expired'
+check_not test -e "$MNT/old"
 echo "uid $lost
 uid $other" | cut -d ' ' -f 2 >>"$WORK/uids"

@@ -55,7 +55,7 @@ static void sweep_lines(void **state)
 	expect(&s, "sweep label.x=1 label.y=2", -EINVAL, "each once");
 	expect(&s, "sweep a=1 b=2 c=3 d=4", -EINVAL, "usage: sweep");
 	assert_int_equal(cube_domain_own(s.d)->sweeps, 0);
-	expect(&s, "sweep", 0, "orphans=0");
+	expect(&s, "sweep", 0, "orphans=0 expired=0");
 	host_close(&s);
 }
 
@@ -70,21 +70,21 @@ static void sweeps(void **state)
 	(void)stage_make(&s, "dev label.team=red");
 	one = orphan(&s, "00000000000000a1", "was-one", &red);
 	two = orphan(&s, "00000000000000a2", "was-two", NULL);
-	expect(&s, "sweep", 0, "orphans=2 host/");
+	expect(&s, "sweep", 0, "orphans=2 expired=0 host/");
 	assert_non_null(strstr(s.answer, one));
 	assert_non_null(strstr(s.answer, two));
 	assert_int_equal(host_count(), 3); /* told alone */
-	expect(&s, "sweep older=3600", 0, "orphans=0");
-	expect(&s, "sweep label.team=blue", 0, "orphans=0");
-	expect(&s, "sweep label.team=re", 0, "orphans=0");
+	expect(&s, "sweep older=3600", 0, "orphans=0 expired=0");
+	expect(&s, "sweep label.team=blue", 0, "orphans=0 expired=0");
+	expect(&s, "sweep label.team=re", 0, "orphans=0 expired=0");
 	assert_int_equal(host_count(), 3);
-	expect(&s, "sweep label.team=red backend=host", 0, "orphans=1 host/");
+	expect(&s, "sweep label.team=red backend=host", 0, "orphans=1 expired=0 host/");
 	assert_non_null(strstr(s.answer, one));
 	assert_int_equal(host_count(), 2);
 	/* One that cannot be destroyed: the sentence; it stays, and can be swept later. */
 	assert_int_equal(cube_fault_fail(host_faults(), "destroy", -EREMOTEIO, 1), 0);
 	expect(&s, "sweep older=0", -EREMOTEIO, "was 'was-two'");
-	expect(&s, "sweep older=0", 0, "orphans=1 host/");
+	expect(&s, "sweep older=0", 0, "orphans=1 expired=0 host/");
 	assert_int_equal(host_count(), 1);
 	/* The backend does not answer. */
 	assert_int_equal(cube_fault_fail(host_faults(), "list", -EHOSTUNREACH, 1), 0);
@@ -92,6 +92,40 @@ static void sweeps(void **state)
 	assert_int_equal(stage_exec(&s, find(&s, "dev"), NULL, "echo x", NULL), 0);
 	cube_free(one);
 	cube_free(two);
+	host_close(&s);
+}
+
+/* Those that were left as they were at the end of their life; those of a long life, or without one, stay. */
+static void sweeps_expired(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	host_open(&s);
+	(void)stage_make(&s, "long lifetime=1000 at_end=stop");
+	(void)stage_make(&s, "none");
+	(void)stage_make(&s, "a lifetime=1000 at_end=stop label.n=1");
+	(void)stage_make(&s, "b lifetime=1000 at_end=pause");
+	assert_int_equal(stage_cube(&s, find(&s, "none"), "stop 0"), 0);
+	cube_domain_enter(s.d);
+	cube_domain_find(s.d, "a")->times.ends_wall = 1;
+	cube_domain_find(s.d, "b")->times.ends_wall = 1;
+	cube_times_look(cube_domain_find(s.d, "a"));
+	cube_times_look(cube_domain_find(s.d, "b"));
+	cube_domain_leave(s.d);
+	assert_true(stage_phase(&s, find(&s, "a"), CUBE_STOPPED));
+	assert_true(stage_phase(&s, find(&s, "b"), CUBE_PAUSED));
+	expect(&s, "sweep", 0, "orphans=0 expired=2 a=expired b=expired");
+	assert_non_null(find(&s, "a"));
+	expect(&s, "sweep older=3600", 0, "orphans=0 expired=0");
+	expect(&s, "sweep label.n=1", 0, "orphans=0 expired=1 a=expired");
+	assert_null(find(&s, "a"));
+	assert_int_equal(host_count(), 3); /* it is gone when that returns */
+	expect(&s, "sweep backend=host", 0, "orphans=0 expired=1 b=expired");
+	expect(&s, "sweep older=0", 0, "orphans=0 expired=0");
+	assert_int_equal(host_count(), 2);
+	assert_non_null(find(&s, "long"));
+	assert_non_null(find(&s, "none"));
 	host_close(&s);
 }
 
@@ -186,7 +220,7 @@ static void adopts(void **state)
 	assert_int_equal(stage_exec(&s, find(&s, "a"), NULL, "echo $X", &out), 0);
 	assert_string_equal(out, "5\n");
 	cube_free(out);
-	expect(&s, "sweep older=0", 0, "orphans=0");
+	expect(&s, "sweep older=0", 0, "orphans=0 expired=0");
 	stage_down(&s);
 	stage_up(&s);
 	assert_true(stage_phase(&s, find(&s, "a"), CUBE_RUNNING));
@@ -202,7 +236,7 @@ static void adopts(void **state)
 	assert_int_equal(cube_fault_fail(host_faults(), "adopt", -EBUSY, 1), 0);
 	expect(&s, line, -EBUSY, "");
 	assert_true(stage_until(&s, none_dies, cube_domain_own(s.d))); /* what was refused has gone as well */
-	expect(&s, "sweep older=0", 0, "orphans=1");
+	expect(&s, "sweep older=0", 0, "orphans=1 expired=0");
 	assert_int_equal(host_count(), 0);
 	cube_free(id);
 	host_close(&s);
@@ -211,8 +245,9 @@ static void adopts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sweep_lines), cmocka_unit_test(sweeps), cmocka_unit_test(sweep_called_off),
-		cmocka_unit_test(adopt_lines), cmocka_unit_test(adopts),
+		cmocka_unit_test(sweep_lines),    cmocka_unit_test(sweeps),
+		cmocka_unit_test(sweeps_expired), cmocka_unit_test(sweep_called_off),
+		cmocka_unit_test(adopt_lines),    cmocka_unit_test(adopts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
