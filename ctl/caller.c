@@ -76,7 +76,8 @@ out:
 
 static int caller_open2(const char *path, int flags)
 {
-	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC | O_NOCTTY),
+	/* With O_PATH nothing is opened that could become a terminal, and openat2 wants no other flag. */
+	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY)),
 			       .resolve = RESOLVE_NO_MAGICLINKS};
 	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 

@@ -10,6 +10,7 @@
 #include "backends/base/json.h"
 #include "backends/base/macros.h"
 #include "ctl/alarm.h"
+#include "ctl/bind.h"
 #include "ctl/cube.h"
 #include "ctl/domain.h"
 #include "ctl/job.h"
@@ -182,6 +183,8 @@ struct cube_own {
 	size_t n_extra;
 	struct cube_volume_use *volumes; /* volumes (volume_priv.h) */
 	size_t n_volumes;
+	struct cube_binds binds; /* bind.h */
+	bool binds_told;         /* the backend knows all of them since the daemon's start */
 	struct cube_env_text
 		*env_text;        /* c.env over the defaults, shared with the sessions that have seen it */
 	struct cube_buf env_keys; /* env.NAME of the create line, NUL separated */
@@ -332,8 +335,9 @@ struct cube_op {
 	enum cube_phase from;
 	char *id; /* owned */
 	struct cube_spec_parts spec;
-	bool halfway;    /* a restart has stopped it */
-	bool waits_link; /* done at the backend; the agent has not answered yet */
+	bool halfway;            /* a restart has stopped it */
+	struct cube_binds binds; /* start, restart: to be told first */
+	bool waits_link;         /* done at the backend; the agent has not answered yet */
 	/* what came out */
 	int code;
 	struct cube_err err;

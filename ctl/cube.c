@@ -138,6 +138,7 @@ static void cube_free_keys(struct cube_own *own)
 	}
 	cube_free(own->extra);
 	cube_use_free(&own->c);
+	cube_binds_free(&own->binds);
 	cube_buf_done(&own->env_keys);
 	cube_env_text_unref(own->env_text);
 	cube_labels_free(own->c.labels);

@@ -107,6 +107,7 @@ struct root_work {
 	struct cube_work work;
 	struct cube_cube *cube;
 	char id[CUBE_ID_MAX + 1];
+	struct cube_binds binds; /* to be told first */
 	void (*done)(void *ctx, int code, struct cube_root *root, const struct cube_err *err);
 	void *ctx;
 };
@@ -117,11 +118,15 @@ static void root_run(struct cube_work *w)
 	struct cube_domain *d = rw->cube->domain;
 	struct cube_root root = {.fd = -1};
 	struct cube_err err = {0};
+	bool told = cube_binds_tell(rw->cube->service->backend, rw->id, &rw->binds, NULL, NULL) == 0;
 	int code = rw->id[0] == '\0' ? cube_fail(&err, -EHOSTDOWN, "the sandbox is not there")
 				     : cube_backend_root(rw->cube->service->backend, rw->id, &root, &err);
 
 	rw->done(rw->ctx, code, &root, &err);
 	cube_domain_enter(d);
+	if (told)
+		cube_binds_told(rw->cube);
+	cube_binds_free(&rw->binds);
 	cube_cube_unref(rw->cube);
 	cube_task_end(d);
 	cube_domain_leave(d);
@@ -135,8 +140,10 @@ int cube_cube_root_async(struct cube_cube *c,
 {
 	struct root_work *rw = cube_calloc(1, sizeof(*rw));
 
-	if (rw == NULL)
+	if (rw == NULL || cube_binds_untold(c, &rw->binds) < 0) {
+		cube_free(rw);
 		return -ENOMEM;
+	}
 	rw->work.run = root_run;
 	rw->work.key = cube_backend_queue_key(c->service->backend, c);
 	rw->cube = cube_cube_ref(c);

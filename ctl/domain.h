@@ -55,6 +55,8 @@ struct cube_domain_watcher {
 	void (*cube_added)(void *ctx, struct cube_cube *c);
 	void (*cube_removed)(void *ctx, struct cube_cube *c,
 			     const char *name); /* also under its old name at a rename */
+	/* What is mounted in it: @gone, where it is not NULL, is no more. Its files are to be asked for anew. */
+	void (*mounts_changed)(void *ctx, struct cube_cube *c, const char *gone);
 	void (*volume_removed)(void *ctx, struct cube_volume_entry *v,
 			       const char *name); /* also under its old name at a rename */
 	void (*entry_changed)(void *ctx, struct cube_cube *c, const char *dir,

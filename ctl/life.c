@@ -104,6 +104,7 @@ static void op_free(struct cube_op *op)
 	cube_alarm_off(&op->late);
 	cube_cancel_unref(op->cancel);
 	cube_spec_done(&op->spec);
+	cube_binds_free(&op->binds);
 	cube_free(op->id);
 	cube_cube_unref(op->cube);
 	cube_free(op);
@@ -199,6 +200,9 @@ static int op_load(struct cube_op *op)
 		if (op->id == NULL)
 			return -ENOMEM;
 	}
+	if ((op->kind == CUBE_OP_START || op->kind == CUBE_OP_RESTART) &&
+	    cube_binds_untold(c, &op->binds) < 0)
+		return -ENOMEM;
 	return op_is_creation(op->kind) ? cube_spec_make(c, &op->spec) : 0;
 }
 

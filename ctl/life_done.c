@@ -54,6 +54,7 @@ void cube_op_create_failed(struct cube_op *op)
 
 void cube_op_started(struct cube_op *op)
 {
+	cube_binds_told(op->cube);
 	op->cube->started_wall = cube_clock_wall();
 	cube_times_begin(op->cube);
 	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");

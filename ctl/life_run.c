@@ -64,9 +64,12 @@ void cube_op_run_inspect(struct cube_op *op)
 	}
 }
 
+/* What cannot be had any more is said, not left out. */
 void cube_op_run_start(struct cube_op *op)
 {
-	op->code = cube_backend_start(op_backend(op), op->id, op->cancel, &op->err);
+	op->code = cube_binds_tell(op_backend(op), op->id, &op->binds, op->cancel, &op->err);
+	if (op->code == 0)
+		op->code = cube_backend_start(op_backend(op), op->id, op->cancel, &op->err);
 }
 
 /* A frozen process takes no TERM, so a paused sandbox runs again to be stopped. */

@@ -124,6 +124,19 @@ static void show_volumes(struct cube_cube *c, struct cube_buf *out)
 	}
 }
 
+static void show_binds(struct cube_cube *c, struct cube_buf *out)
+{
+	const struct cube_binds *b = &cube_own(c)->binds;
+
+	for (size_t i = 0; i < b->n; i++) {
+		cube_buf_adds(out, "bind.");
+		cube_buf_add_escaped(out, b->list[i].path, strlen(b->list[i].path), false);
+		cube_buf_adds(out, b->list[i].read_only ? " ro " : " rw ");
+		cube_buf_add_escaped(out, b->list[i].source, strlen(b->list[i].source), false);
+		cube_buf_addc(out, '\n');
+	}
+}
+
 static void show_head(struct cube_cube *c, struct cube_buf *out)
 {
 	cube_show_str(out, "state", cube_phase_name(c->phase));
@@ -159,6 +172,7 @@ int cube_show_status(struct cube_cube *c, struct cube_buf *out)
 	cube_show_num(out, "command_timeout", c->command_timeout_s);
 	cube_show_str(out, "resume", c->resume ? "yes" : "no");
 	show_volumes(c, out);
+	show_binds(c, out);
 	show_limits(c, out);
 	show_usage(c, out);
 	cube_show_num(out, "commands", show_commands(c));
@@ -284,6 +298,22 @@ static json_t *info_volumes(struct cube_cube *c)
 	return list;
 }
 
+static json_t *info_binds(struct cube_cube *c)
+{
+	const struct cube_binds *b = &cube_own(c)->binds;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < b->n; i++) {
+		const struct cube_bind_use *u = &b->list[i];
+
+		(void)json_array_append_new(list, json_pack("{s:o,s:o,s:b}", "source",
+							    cube_json_bytes(u->source, strlen(u->source)),
+							    "path", cube_json_bytes(u->path, strlen(u->path)),
+							    "read_only", (int)u->read_only));
+	}
+	return list;
+}
+
 static void info_basics(struct cube_cube *c, json_t *o)
 {
 	info_str(o, "name", c->name);
@@ -320,6 +350,7 @@ int cube_show_info(struct cube_cube *c, struct cube_buf *out)
 	(void)json_object_set_new(o, "labels", labels);
 	(void)json_object_set_new(o, "env", info_env(c));
 	(void)json_object_set_new(o, "volumes", info_volumes(c));
+	(void)json_object_set_new(o, "binds", info_binds(c));
 	(void)json_object_set_new(o, "limits", info_limits(c));
 	(void)json_object_set_new(o, "usage", info_usage(c));
 	(void)json_object_set_new(o, "capabilities", info_caps(c));

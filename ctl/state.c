@@ -237,6 +237,7 @@ static json_t *state_json(struct cube_cube *c)
 			      state_sessions(c), "next_session", (json_int_t)own->next_session, "boot", boot,
 			      "failure", c->failure.code, "failure_text", state_str(c->failure.text))) < 0 ||
 	    json_object_set_new(o, "volumes", cube_use_save(c)) < 0 ||
+	    json_object_set_new(o, "binds", cube_binds_save(c)) < 0 ||
 	    json_object_set_new(o, "ports", cube_ports_state(c)) < 0 ||
 	    json_object_set_new(o, "times", state_times(&c->times)) < 0) {
 		json_decref(o);

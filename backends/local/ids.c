@@ -111,14 +111,16 @@ static pid_t ids_hold(const int wait[2])
 	cube_child_exit(0);
 }
 
-static int ids_map_and_open(pid_t pid, const struct cube_local_ids *ids, int *ret_fd)
+/* @uid and those that follow are @ids, so many as @ids has; groups alike. */
+static int ids_map_and_open(pid_t pid, const struct cube_local_ids *ids, uint32_t uid, uint32_t gid,
+			    int *ret_fd)
 {
 	char text[64], path[64];
 	int rc;
 
-	(void)snprintf(text, sizeof(text), "0 %u %u", ids->uid, ids->count);
+	(void)snprintf(text, sizeof(text), "%u %u %u", uid, ids->uid, ids->count);
 	rc = ids_write(pid, "uid_map", text);
-	(void)snprintf(text, sizeof(text), "0 %u %u", ids->gid, ids->count);
+	(void)snprintf(text, sizeof(text), "%u %u %u", gid, ids->gid, ids->count);
 	if (rc == 0)
 		rc = ids_write(pid, "gid_map", text);
 	if (rc < 0)
@@ -128,7 +130,8 @@ static int ids_map_and_open(pid_t pid, const struct cube_local_ids *ids, int *re
 	return *ret_fd < 0 ? -errno : 0;
 }
 
-int cube_local_ids_userns(const struct cube_local_ids *ids, int *ret_fd, struct cube_err *err)
+static int ids_userns(const struct cube_local_ids *ids, uint32_t uid, uint32_t gid, int *ret_fd,
+		      struct cube_err *err)
 {
 	int wait[2], rc;
 	pid_t pid;
@@ -136,7 +139,7 @@ int cube_local_ids_userns(const struct cube_local_ids *ids, int *ret_fd, struct 
 	if (pipe2(wait, O_CLOEXEC) < 0)
 		return cube_fail_errno(err, "cannot make a pipe");
 	pid = ids_hold(wait);
-	rc = pid < 0 ? pid : ids_map_and_open(pid, ids, ret_fd);
+	rc = pid < 0 ? pid : ids_map_and_open(pid, ids, uid, gid, ret_fd);
 	close(wait[0]);
 	close(wait[1]);
 	if (pid > 0)
@@ -146,6 +149,19 @@ int cube_local_ids_userns(const struct cube_local_ids *ids, int *ret_fd, struct 
 				 "cannot make a user namespace (%s): user.max_user_namespaces must not be 0",
 				 cube_errno_text(rc));
 	return 0;
+}
+
+int cube_local_ids_userns(const struct cube_local_ids *ids, int *ret_fd, struct cube_err *err)
+{
+	return ids_userns(ids, 0, 0, ret_fd, err);
+}
+
+int cube_local_ids_userns_one(const struct cube_local_ids *ids, uint32_t uid, uint32_t gid, int *ret_fd,
+			      struct cube_err *err)
+{
+	const struct cube_local_ids one = {.uid = ids->uid, .gid = ids->gid, .count = 1};
+
+	return ids_userns(&one, uid, gid, ret_fd, err);
 }
 
 bool cube_local_ids_subordinate(const char *file, const char *name, uint32_t id, uint32_t *ret_first,

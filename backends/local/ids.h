@@ -24,6 +24,10 @@ void cube_local_ids_of_map(struct cube_local_ids *ret);
 /* A user namespace that maps 0 to the range, for idmapped mounts; no process is in it. */
 int cube_local_ids_userns(const struct cube_local_ids *ids, int *ret_fd, struct cube_err *err);
 
+/* The same for one user: his @uid and @gid are the range's first ones, and nobody else has any. */
+int cube_local_ids_userns_one(const struct cube_local_ids *ids, uint32_t uid, uint32_t gid, int *ret_fd,
+			      struct cube_err *err);
+
 /* An ordinary user: moves this process, which must have one thread, into a user and mount namespace of
  * its own in which it is 0, with the subordinate range of /etc/subuid and /etc/subgid where there is one
  * and newuidmap works, else alone. */

@@ -72,6 +72,7 @@ static bool inside_parse(const char *text, struct inside_line *l)
 struct inside_want {
 	const char *source, *path;
 	uint64_t id;
+	bool last; /* of several the last */
 };
 
 static bool inside_is_wanted(const struct inside_want *w, const struct inside_line *l)
@@ -93,7 +94,7 @@ static int inside_find(pid_t init, const struct inside_want *want, struct cube_l
 	if (rc == 0)
 		rc = -ENOENT;
 	if (text.len > 0)
-		for (char *l = strtok_r(text.data, "\n", &save); l && rc < 0;
+		for (char *l = strtok_r(text.data, "\n", &save); l && (rc < 0 || want->last);
 		     l = strtok_r(NULL, "\n", &save)) {
 			if (!inside_parse(l, &line) || !inside_is_wanted(want, &line))
 				continue;
@@ -116,6 +117,11 @@ int cube_local_inside_overlay(pid_t init, const char *source, const char *path, 
 	return inside_find(init, &(struct inside_want){.source = source, .path = path}, ret);
 }
 
+int cube_local_inside_at(pid_t init, const char *path, struct cube_local_point *ret)
+{
+	return inside_find(init, &(struct inside_want){.path = path, .last = true}, ret);
+}
+
 int cube_local_inside_number(pid_t init, uint64_t id, struct cube_local_point *ret)
 {
 	return inside_find(init, &(struct inside_want){.id = id}, ret);
@@ -129,7 +135,8 @@ int cube_local_inside_number(pid_t init, uint64_t id, struct cube_local_point *r
 struct inside_call {
 	int ns;
 	const char *path;
-	uint64_t id; /* the mount that must be there; 0: any directory */
+	uint64_t id; /* the mount that must be there; 0: any directory ... */
+	bool unused; /* ... on which nothing is mounted */
 	int fd;      /* attach: the mount; take: the socket on which it goes out */
 	int (*act)(const struct inside_call *c, int at);
 };
@@ -238,7 +245,7 @@ int cube_local_inside_take(pid_t init, const struct cube_local_point *p, int dir
 
 int cube_local_inside_attach(pid_t init, int fd, const char *path, uint64_t *ret_id)
 {
-	struct inside_call c = {.path = path, .fd = fd, .act = act_attach};
+	struct inside_call c = {.path = path, .unused = true, .fd = fd, .act = act_attach};
 	struct statx stx;
 	int rc;
 

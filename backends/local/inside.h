@@ -26,13 +26,16 @@ bool cube_local_inside_is(pid_t init, const char *id);
 
 /* The overlay whose source is @source, at @path (NULL: wherever). -ENOENT. */
 int cube_local_inside_overlay(pid_t init, const char *source, const char *path, struct cube_local_point *ret);
+/* What is mounted on @path, at the top of what may be one over the other. -ENOENT. */
+int cube_local_inside_at(pid_t init, const char *path, struct cube_local_point *ret);
 /* The mount with that number. -ENOENT. */
 int cube_local_inside_number(pid_t init, uint64_t id, struct cube_local_point *ret);
 
 /* A clone of it without what is mounted below, kept (keep.h). @dir: a directory of ours, for keep. -EBUSY:
  * something else is at its path now. */
 int cube_local_inside_take(pid_t init, const struct cube_local_point *p, int dir, int *ret_fd);
-/* Attaches the detached mount @fd on the directory @path; *ret_id is its number. -ELOOP: a link is in it. */
+/* Attaches the detached mount @fd on the directory @path; *ret_id is its number. -ELOOP: a link is in it;
+ * -EBUSY: something is mounted there. */
 int cube_local_inside_attach(pid_t init, int fd, const char *path, uint64_t *ret_id);
 /* Takes it away, in use or not. */
 int cube_local_inside_detach(pid_t init, const struct cube_local_point *p);

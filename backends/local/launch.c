@@ -355,6 +355,7 @@ static int launch_note(struct launch *l, struct cube_err *err)
 	launch_seal(pid);
 	cube_local_filter_keep(&l->b->filter, l->stage, c->id);
 	c->rec.init = (struct cube_local_proc){.pid = pid, .start = start};
+	cube_local_binds_started(c);
 	c->rec.stage = CUBE_STAGE_RUNNING;
 	c->rec.reason[0] = 0;
 	return cube_local_cube_save(c, err);

@@ -189,7 +189,7 @@ int cube_local_destroy(struct cube_backend *base, const char *id, struct cube_er
 
 /* ---- stop, start ---- */
 
-static int get_sound(struct cube_local *b, const char *id, struct local_cube **ret, struct cube_err *err)
+int cube_local_cube_sound(struct cube_local *b, const char *id, struct local_cube **ret, struct cube_err *err)
 {
 	int rc = cube_local_cube_get(b, id, ret, err);
 
@@ -204,7 +204,7 @@ int cube_local_start(struct cube_backend *base, const char *id, struct cube_canc
 {
 	struct cube_local *b = cube_local_of(base);
 	struct local_cube *c;
-	int rc = get_sound(b, id, &c, err);
+	int rc = cube_local_cube_sound(b, id, &c, err);
 
 	if (rc < 0 || cube_local_cube_runs(c))
 		return rc;
@@ -263,7 +263,7 @@ int cube_local_stop(struct cube_backend *base, const char *id, uint32_t grace_s,
 {
 	struct cube_local *b = cube_local_of(base);
 	struct local_cube *c;
-	int rc = get_sound(b, id, &c, err);
+	int rc = cube_local_cube_sound(b, id, &c, err);
 
 	if (rc < 0 || c->rec.stage == CUBE_STAGE_STOPPED)
 		return rc;
@@ -284,7 +284,7 @@ static int set_frozen(struct cube_backend *base, const char *id, bool on, struct
 {
 	struct cube_local *b = cube_local_of(base);
 	struct local_cube *c;
-	int rc = get_sound(b, id, &c, err);
+	int rc = cube_local_cube_sound(b, id, &c, err);
 
 	if (rc < 0)
 		return rc;
@@ -310,7 +310,7 @@ int cube_local_limit(struct cube_backend *base, const char *id, const struct cub
 	struct cube_local *b = cube_local_of(base);
 	struct cube_limits *own;
 	struct local_cube *c;
-	int rc = get_sound(b, id, &c, err);
+	int rc = cube_local_cube_sound(b, id, &c, err);
 
 	if (rc == 0 && cube_local_cube_runs(c) && limits->pids &&
 	    !cube_local_cgroups_has(&b->cgroups, CUBE_CTL_PIDS))

@@ -24,7 +24,7 @@
 	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
 	 CUBE_CAP_TEMPLATES | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS |          \
 	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME | CUBE_CAP_PORTS |             \
-	 CUBE_CAP_VOLUMES | CUBE_CAP_BUILD | CUBE_CAP_ADOPT)
+	 CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD | CUBE_CAP_ADOPT)
 
 #define LOCAL_MEMORY       (UINT64_C(2) << 30)
 #define LOCAL_PIDS         1024
@@ -297,4 +297,6 @@ const struct cube_backend_ops cube_backend_local = {
 	.volume_remove = cube_local_volume_remove,
 	.volume_list = cube_local_volume_list,
 	.volume_root = cube_local_volume_root,
+	.bind = cube_local_bind,
+	.unbind = cube_local_unbind,
 };

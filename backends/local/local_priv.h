@@ -7,6 +7,7 @@
  *   look.c       inspect, list, usage, root; way_in.c: the link, with oom.c and listener.c
  *   reach.c, listening.c   ports: connections into it, what listens in it
  *   volume.c     volumes; mount.c: which volumes and binds a sandbox has; inside.c: mounts of what runs
+ *   bind.c       directories of this machine in a sandbox
  *   end.c        the end of processes, and what is cleaned up behind them
  *   launch.c     crun: from two mounts and a group to a running process 1; leftover.c: where that was cut off
  *   template*.c  what a sandbox's root is made of; import*.c: how templates get here; layer.c: how they are
@@ -161,6 +162,11 @@ int cube_local_template_derive(struct cube_backend *b, const char *base, const s
 int cube_local_mounts_set(struct cube_local_record *r, const struct cube_spec *spec, struct cube_err *err);
 /* The volume at /workspace; NULL: it has its own. */
 const struct cube_local_mount *cube_local_mounts_workspace(const struct local_cube *c);
+/* One more, at its place in the order; @fd (taken over) is a bind's, else -1. Its index. */
+unsigned cube_local_mounts_add(struct local_cube *c, const struct cube_local_mount *m, int fd);
+void cube_local_mounts_take(struct local_cube *c, unsigned i); /* one less */
+/* The directory on which the @i-th is mounted is there, made where it was missing. @c is mounted. */
+int cube_local_mounts_point(struct cube_local *b, struct local_cube *c, unsigned i, struct cube_err *err);
 /* A detached mount of the @i-th, to be attached in it; the directory for it is there. @c is mounted. */
 int cube_local_mounts_clone(struct cube_local *b, struct local_cube *c, unsigned i, int *ret_fd,
 			    struct cube_err *err);
@@ -168,7 +174,21 @@ int cube_local_mounts_clone(struct cube_local *b, struct local_cube *c, unsigned
 int cube_local_mounts_root(struct cube_local *b, struct local_cube *c, struct cube_root *root,
 			   struct cube_err *err);
 
+/* ---- bind.c ---- */
+
+/* Is what the @i-th mount, a bind, shows known to this daemon? Looks into what runs. */
+bool cube_local_bind_known(struct local_cube *c, unsigned i);
+/* It has just been started: which mounts inside are its binds. */
+void cube_local_binds_started(struct local_cube *c);
+int cube_local_bind(struct cube_backend *b, const char *id, const struct cube_bind *bind,
+		    struct cube_cancel *cancel, struct cube_err *err);
+int cube_local_unbind(struct cube_backend *b, const char *id, const char *path, struct cube_err *err);
+
 /* ---- life.c ---- */
+
+/* Known, with a record that can be read, and cleaned up behind where its process 1 is gone. */
+int cube_local_cube_sound(struct cube_local *b, const char *id, struct local_cube **ret,
+			  struct cube_err *err);
 
 int cube_local_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
 		      char **ret_id, struct cube_err *err);

@@ -19,13 +19,33 @@
 /* ---- the record ---- */
 
 /* A parent's path sorts before what is in it. */
-static void mounts_insert(struct cube_local_record *r, const struct cube_local_mount *m)
+static unsigned mounts_insert(struct cube_local_record *r, const struct cube_local_mount *m)
 {
 	unsigned at = r->n_mounts++;
 
 	for (; at > 0 && strcmp(r->mounts[at - 1].path, m->path) > 0; at--)
 		r->mounts[at] = r->mounts[at - 1];
 	r->mounts[at] = *m;
+	return at;
+}
+
+unsigned cube_local_mounts_add(struct local_cube *c, const struct cube_local_mount *m, int fd)
+{
+	unsigned at = mounts_insert(&c->rec, m);
+
+	memmove(&c->binds[at + 1], &c->binds[at], (c->rec.n_mounts - 1 - at) * sizeof(c->binds[0]));
+	c->binds[at] = fd;
+	return at;
+}
+
+void cube_local_mounts_take(struct local_cube *c, unsigned i)
+{
+	unsigned behind = --c->rec.n_mounts - i;
+
+	cube_local_keep_end(c->binds[i]);
+	memmove(&c->binds[i], &c->binds[i + 1], behind * sizeof(c->binds[0]));
+	memmove(&c->rec.mounts[i], &c->rec.mounts[i + 1], behind * sizeof(c->rec.mounts[0]));
+	c->binds[c->rec.n_mounts] = -1;
 }
 
 int cube_local_mounts_set(struct cube_local_record *r, const struct cube_spec *spec, struct cube_err *err)
@@ -38,7 +58,7 @@ int cube_local_mounts_set(struct cube_local_record *r, const struct cube_spec *s
 
 		(void)snprintf(m.path, sizeof(m.path), "%s", v->path);
 		(void)snprintf(m.volume, sizeof(m.volume), "%s", v->volume);
-		mounts_insert(r, &m);
+		(void)mounts_insert(r, &m);
 	}
 	return 0;
 }
@@ -61,7 +81,14 @@ static int mount_open(struct cube_local *b, struct local_cube *c, unsigned i, in
 
 	if (*m->volume)
 		return cube_local_volume_open(b, m->volume, ret_fd, err);
-	return cube_fail(err, -EIO, "%s: its directory is not known", m->path);
+	if (!cube_local_bind_known(c, i))
+		return cube_fail(
+			err, -EIO,
+			"bind %s: its directory has not been opened since the daemon was started; `unbind "
+			"%s` gives it up",
+			m->path, m->path);
+	*ret_fd = fcntl(c->binds[i], F_DUPFD_CLOEXEC, 3);
+	return *ret_fd < 0 ? cube_fail_errno(err, "bind %s", m->path) : 0;
 }
 
 /* Is @path at or below @dir? */
@@ -105,7 +132,7 @@ static bool mount_is_shown(const struct cube_local *b, const struct local_cube *
 }
 
 /* The directory on which it is mounted, made where it is missing. */
-static int mount_point(struct cube_local *b, struct local_cube *c, unsigned i, struct cube_err *err)
+int cube_local_mounts_point(struct cube_local *b, struct local_cube *c, unsigned i, struct cube_err *err)
 {
 	const struct cube_local_ids *ids = &b->host->ids;
 	const struct cube_file_owner make = {.uid = ids->uid, .gid = ids->gid, .mode = 0755};
@@ -131,7 +158,7 @@ int cube_local_mounts_clone(struct cube_local *b, struct local_cube *c, unsigned
 			    struct cube_err *err)
 {
 	cube_auto_fd from = -1;
-	int rc = mount_point(b, c, i, err), fd;
+	int rc = cube_local_mounts_point(b, c, i, err), fd;
 
 	if (rc == 0)
 		rc = mount_open(b, c, i, &from, err);
@@ -152,7 +179,7 @@ int cube_local_mounts_root(struct cube_local *b, struct local_cube *c, struct cu
 		cube_auto_fd fd = -1;
 		int rc;
 
-		if (strcmp(m->path, WORKSPACE) == 0)
+		if (strcmp(m->path, WORKSPACE) == 0 || (!*m->volume && !cube_local_bind_known(c, i)))
 			continue;
 		rc = mount_open(b, c, i, &fd, err);
 		if (rc < 0)

@@ -186,6 +186,11 @@ void cube_local_probe(struct cube_local *b)
 	probe_groups(b);
 	if (!b->net.kind)
 		probe_lacks(b, CUBE_CAP_NET_OPEN, b->net.why);
+	/* With one user inside, who is the one here, owners are right as they are. */
+	if (!b->host->trusted && (b->host->ids.count > 1 || b->host->ids.uid != geteuid()))
+		probe_lacks(b, CUBE_CAP_BIND,
+			    "root inside is not this user here, and to show files with other owners (an "
+			    "idmapped mount) needs root");
 	if (b->host->ids.count == 1)
 		probe_lacks(b, CUBE_CAP_USERS,
 			    "this user has no subordinate ids: apt-get install uidmap, and a line in "

@@ -79,6 +79,11 @@ int cube_files_attach(struct cube_files_space *s, struct cube_root *root, uint64
 /* The tree is gone or replaced: its nodes are stale from now on, handles too (files that are open for
  * reading by system calls already under way end normally). The caller's reference ends. */
 void cube_files_detach(struct cube_files *f);
+/* What is mounted at @path (as in struct cube_root) is no more: what is below it is stale from now on. Files that
+ * are open go on. */
+void cube_files_cut(struct cube_files *f, const char *path);
+/* Nobody has a node of it or anything open: detaching it would be noticed by none. */
+bool cube_files_idle(const struct cube_files *f);
 struct cube_files *cube_files_ref(struct cube_files *f);
 void cube_files_unref(struct cube_files *f);
 

@@ -68,6 +68,8 @@ struct cube_fpoint {
 /* Fills @f's mounts and points from @root; its descriptors are taken over on success only. */
 int cube_fmount_setup(struct cube_files *f, const struct cube_root *root);
 void cube_fmount_clear(struct cube_files *f);
+/* What is mounted at the absolute @path; NULL: nothing. */
+struct cube_fmount *cube_fmount_find(struct cube_files *f, const char *path);
 /* After a failure: the descriptors are the caller's again. */
 void cube_fmount_give_back(struct cube_files *f);
 /* The point of that name below @p (which may be NULL), or NULL. */

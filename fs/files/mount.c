@@ -67,6 +67,24 @@ const struct cube_fpoint *cube_fpoint_find(const struct cube_fpoint *p, const ch
 	return NULL;
 }
 
+struct cube_fmount *cube_fmount_find(struct cube_files *f, const char *path)
+{
+	const struct cube_fpoint *p = f->points;
+	char name[NAME_MAX + 1];
+
+	for (path += strspn(path, "/"); p != NULL && *path != '\0'; path += strspn(path, "/")) {
+		size_t len = strcspn(path, "/");
+
+		if (len > NAME_MAX)
+			return NULL;
+		memcpy(name, path, len);
+		name[len] = '\0';
+		p = cube_fpoint_find(p, name);
+		path += len;
+	}
+	return p != NULL ? p->mount : NULL;
+}
+
 static struct cube_fpoint *point_child(struct cube_fpoint *parent, const char *name, size_t len)
 {
 	struct cube_fpoint *p;

@@ -210,6 +210,32 @@ void cube_files_detach(struct cube_files *f)
 	cube_files_unref(f);
 }
 
+void cube_files_cut(struct cube_files *f, const char *path)
+{
+	struct cube_files_space *s = f->space;
+	struct cube_fmount *m = cube_fmount_find(f, path);
+	struct cube_ffd *top;
+
+	if (m == NULL)
+		return;
+	(void)pthread_rwlock_wrlock(&s->lock);
+	top = cube_steal(m->fd);
+	cube_list_each (l, &s->lru) {
+		struct cube_fnode *n = cube_list_entry(l, struct cube_fnode, lru);
+
+		if (n->tree == f && n->mount == m)
+			cube_flru_drop_locked(n);
+	}
+	(void)pthread_rwlock_unlock(&s->lock);
+	cube_ffd_unref(top);
+}
+
+/* The root's node, which is there as long as it is attached, has a reference too. */
+bool cube_files_idle(const struct cube_files *f)
+{
+	return atomic_load(&f->refs) <= 2 && cube_files_open_count(f) == 0;
+}
+
 struct cube_files *cube_files_ref(struct cube_files *f)
 {
 	atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);

@@ -3,17 +3,23 @@
  * it. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "backends/base/alloc.h"
 #include "fs/tree/tree_priv.h"
+
+#define ATTACH_BEFORE 8
 
 struct cube_attach {
 	struct cube_list link;    /* tree.attached */
 	struct cube_obj *obj;     /* referenced; its type has `real` */
 	struct cube_files *files; /* NULL: not there (yet) */
 	uint32_t generation;      /* of the thing when they were fetched */
-	bool busy;                /* being fetched */
-	bool dropped;             /* the sandbox went meanwhile */
+	/* What was shown before something else was mounted: who has a place in it keeps it. The oldest first. */
+	struct cube_files *before[ATTACH_BEFORE];
+	unsigned n_before;
+	bool busy;    /* being fetched */
+	bool dropped; /* the sandbox went meanwhile */
 	struct cube_waitq ready;
 	int code; /* of the last attempt */
 	struct cube_err err;
@@ -33,19 +39,47 @@ static void attach_detach(struct cube_deferred *d)
 	cube_free(l);
 }
 
-static void attach_let_go(struct cube_attach *a)
+static void attach_leave(struct cube_tree *t, struct cube_files *files)
 {
-	struct attach_leave *l;
+	struct attach_leave *l = cube_calloc(1, sizeof(*l));
 
-	if (a->files == NULL)
-		return;
-	l = cube_calloc(1, sizeof(*l));
 	if (l == NULL) {
-		cube_files_detach(cube_steal(a->files)); /* better slow than never */
+		cube_files_detach(files); /* better slow than never */
 		return;
 	}
-	*l = (struct attach_leave){.deferred = {.fn = attach_detach}, .files = cube_steal(a->files)};
-	cube_domain_defer(a->obj->tree->domain, &l->deferred);
+	*l = (struct attach_leave){.deferred = {.fn = attach_detach}, .files = files};
+	cube_domain_defer(t->domain, &l->deferred);
+}
+
+static void attach_let_go(struct cube_attach *a)
+{
+	while (a->n_before > 0)
+		attach_leave(a->obj->tree, a->before[--a->n_before]);
+	if (a->files != NULL)
+		attach_leave(a->obj->tree, cube_steal(a->files));
+}
+
+/* The @i-th of those before goes. */
+static void attach_forget(struct cube_attach *a, unsigned i)
+{
+	attach_leave(a->obj->tree, a->before[i]);
+	memmove(&a->before[i], &a->before[i + 1], (--a->n_before - i) * sizeof(a->before[0]));
+}
+
+void cube_attach_again(struct cube_obj *o, const char *gone)
+{
+	struct cube_attach *a = o->attach;
+
+	if (a == NULL || a->files == NULL)
+		return;
+	for (unsigned i = a->n_before; i-- > 0;)
+		if (cube_files_idle(a->before[i]))
+			attach_forget(a, i);
+	if (a->n_before == ATTACH_BEFORE)
+		attach_forget(a, 0);
+	a->before[a->n_before++] = cube_steal(a->files);
+	for (unsigned i = 0; gone != NULL && i < a->n_before; i++)
+		cube_files_cut(a->before[i], gone);
 }
 
 static struct cube_attach *attach_get(struct cube_obj *o)
@@ -172,10 +206,18 @@ int cube_attach_peek(struct cube_req *r)
 uint64_t cube_attach_used(const struct cube_obj *o)
 {
 	const struct cube_attach *a = o->attach;
+	uint64_t last = 0;
 
-	if (a == NULL || a->files == NULL)
-		return 0;
-	return cube_files_open_count(a->files) > 0 ? UINT64_MAX : cube_files_closed_wall(a->files);
+	for (unsigned i = 0; a != NULL && i <= a->n_before; i++) {
+		const struct cube_files *f = i < a->n_before ? a->before[i] : a->files;
+
+		if (f == NULL)
+			continue;
+		if (cube_files_open_count(f) > 0)
+			return UINT64_MAX;
+		last = cube_files_closed_wall(f) > last ? cube_files_closed_wall(f) : last;
+	}
+	return last;
 }
 
 void cube_attach_drop(struct cube_obj *o)

@@ -33,6 +33,14 @@ static void tree_cube_removed(void *ctx, struct cube_cube *c, const char *name)
 	cube_obj_unref(o);
 }
 
+static void tree_mounts_changed(void *ctx, struct cube_cube *c, const char *gone)
+{
+	struct cube_obj *o = cube_obj_peek(ctx, &cube_type_cube, c);
+
+	if (o != NULL)
+		cube_attach_again(o, gone);
+}
+
 static void tree_volume_removed(void *ctx, struct cube_volume_entry *v, const char *name)
 {
 	struct cube_tree *t = ctx;
@@ -93,6 +101,7 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 		goto fail;
 	o->domain->watcher = (struct cube_domain_watcher){.ctx = t,
 							  .cube_removed = tree_cube_removed,
+							  .mounts_changed = tree_mounts_changed,
 							  .volume_removed = tree_volume_removed,
 							  .entry_changed = tree_entry_changed,
 							  .files_used = tree_files_used};

@@ -191,6 +191,9 @@ int cube_attach_step(struct cube_req *r);
 int cube_attach_peek(struct cube_req *r);
 /* When one of its files was last open (wall clock, ns): UINT64_MAX one is, 0 none ever. */
 uint64_t cube_attach_used(const struct cube_obj *o);
+/* Something is mounted in it now, or (@gone) no more: it is fetched anew. Who has a place in the old one keeps it,
+ * but for what is gone. */
+void cube_attach_again(struct cube_obj *o, const char *gone);
 void cube_attach_drop(struct cube_obj *o);
 void cube_attach_drop_all(struct cube_tree *t);
 
