@@ -37,6 +37,7 @@ static const struct {
 	{"bind", "show a directory of this machine in a sandbox"},
 	{"build", "build templates from steps"},
 	{"adopt", "take over a sandbox that is there (adopt=)"},
+	{"access", "say how other tools reach a sandbox"},
 };
 
 const char *cube_cap_name(unsigned n)
@@ -512,6 +513,34 @@ int cube_backend_listening(struct cube_backend *b, const char *id,
 
 	if (r == 0)
 		r = b->ops->listening(b, id, listening_each, &lc, &c.why);
+	return call_end(&c, r, err);
+}
+
+struct access_call {
+	void (*each)(void *ctx, const char *line);
+	void *ctx;
+};
+
+/* One line each, whatever it holds. */
+static void access_each(void *ctx, const char *line)
+{
+	const struct access_call *ac = ctx;
+	struct cube_buf text = CUBE_BUF(4096);
+
+	if (cube_buf_add_escaped(&text, line, strlen(line), false) == 0 && text.len > 0)
+		ac->each(ac->ctx, cube_buf_str(&text));
+	cube_buf_done(&text);
+}
+
+int cube_backend_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
+			void *ctx, struct cube_err *err)
+{
+	struct call c = CALL("access", id);
+	struct access_call ac = {.each = each, .ctx = ctx};
+	int r = call_begin_id(&c, CUBE_CAP_ACCESS);
+
+	if (r == 0)
+		r = b->ops->access(b, id, access_each, &ac, &c.why);
 	return call_end(&c, r, err);
 }
 

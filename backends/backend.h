@@ -63,8 +63,9 @@ enum cube_cap {
 	CUBE_CAP_BIND = 1u << 17,    /* directories of this machine in a sandbox: bind, unbind */
 	CUBE_CAP_BUILD = 1u << 18,   /* template_commit, template_derive */
 	CUBE_CAP_ADOPT = 1u << 19,   /* adopt, let_go */
+	CUBE_CAP_ACCESS = 1u << 20,  /* access */
 };
-#define CUBE_CAP_COUNT 20
+#define CUBE_CAP_COUNT 21
 /* "exec", "files", ... of bit number @n; NULL beyond. */
 const char *cube_cap_name(unsigned n);
 
@@ -357,6 +358,13 @@ struct cube_backend_ops {
 			 void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
 			 struct cube_err *err);
 
+	/* CUBE_CAP_ACCESS. How other tools reach it, by lines of words without a newline: "agent KIND URL", "ssh
+	 * USER@HOST:PORT key FILE", "vnc URL", "container ID", "os NAME" (interface-more). Shown to the user who
+	 * mounted alone, so passwords are part of a line. What is so only while it runs is left out when it does
+	 * not. */
+	int (*access)(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
+		      void *ctx, struct cube_err *err);
+
 	/* CUBE_CAP_TEMPLATES. All of them, layers too. */
 	int (*template_list)(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
 			     void *ctx, struct cube_err *err);
@@ -479,6 +487,8 @@ int cube_backend_dial(struct cube_backend *b, const char *id, const struct cube_
 int cube_backend_listening(struct cube_backend *b, const char *id,
 			   void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
 			   struct cube_err *err);
+int cube_backend_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
+			void *ctx, struct cube_err *err);
 int cube_backend_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
 			       void *ctx, struct cube_err *err);
 /* May be called under the domain's lock. */

@@ -46,6 +46,7 @@ static const struct op_rule op_rules[] = {
 	OP(usage, CUBE_CAP_USAGE),
 	OP(dial, CUBE_CAP_PORTS),
 	OP(listening, CUBE_CAP_PORTS),
+	OP(access, CUBE_CAP_ACCESS),
 	OP(template_list, CUBE_CAP_TEMPLATES),
 	OP(template_import, CUBE_CAP_TEMPLATES),
 	OP(template_check, CUBE_CAP_TEMPLATES),

@@ -40,6 +40,8 @@ struct cube_domain_own {
 	int volumes_fd;                 /* STATE/volumes */
 	struct cube_list volumes_dying; /* removed volumes that the backend may still have */
 	struct cube_list unsynced;      /* cube_own.unsynced: saved, and not yet on the medium */
+	struct cube_alarm metrics;      /* samples are due */
+	uint64_t metrics_at;            /* seq of the sandbox that was asked for last */
 	struct cube_alarm sync;
 	struct cube_work sync_work;
 	bool syncing;
@@ -125,6 +127,9 @@ int cube_template_import(struct cube_domain *d, struct cube_template_entry *t, c
 /* usage.c: asks for the counters of every running sandbox that somebody looked at lately; false: none. */
 #define CUBE_USAGE_MS 5000u
 bool cube_usage_round(struct cube_domain *d);
+/* Asks for those of one, and adds them to its metrics. */
+void cube_usage_sample(struct cube_cube *c);
+void cube_metrics_due(struct cube_alarm *a);
 
 /* settings.c: the [daemon] section */
 int cube_settings_load(struct cube_domain *d, struct cube_err *err);
@@ -206,15 +211,15 @@ struct cube_own {
 	uint64_t next_session;
 	uint64_t written; /* bytes, as guard.c was last told; UINT64_MAX: never */
 	/* use and life times (use.c, times.c) */
-	unsigned uses;         /* begun and not ended */
-	uint64_t left;         /* processes of ended commands, as was last told */
-	bool left_asked;       /* the far side was asked, and has not answered yet */
-	bool left_known;       /* it has, and nothing was used since */
-	bool end_told;         /* the event of the end of its life is out */
-	uint64_t end_tried;    /* when that end was last tried to be made so (wall); 0: not yet */
-	struct cube_alarm due; /* something of its times */
-	uint64_t looked_mono;  /* when somebody last looked at the counters */
-	bool usage_busy;
+	unsigned uses;           /* begun and not ended */
+	uint64_t left;           /* processes of ended commands, as was last told */
+	bool left_asked;         /* the far side was asked, and has not answered yet */
+	bool left_known;         /* it has, and nothing was used since */
+	bool end_told;           /* the event of the end of its life is out */
+	uint64_t end_tried;      /* when that end was last tried to be made so (wall); 0: not yet */
+	struct cube_alarm due;   /* something of its times */
+	uint64_t looked_mono;    /* when somebody last looked at the counters */
+	bool usage_busy, sample; /* asked for; and wanted for its metrics */
 };
 
 static inline struct cube_own *cube_own(struct cube_cube *c)

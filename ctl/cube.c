@@ -74,6 +74,8 @@ static void cube_init(struct cube_cube *c, struct cube_domain *d)
 	cube_waitq_init(&c->changed);
 	cube_waitq_init(&c->job_added);
 	cube_ports_init(c);
+	cube_metrics_init(c);
+	cube_access_init(c);
 	cube_buf_init(&c->env, CUBE_ENV_MAX);
 	cube_buf_init(&c->done, CUBE_DONE_MAX);
 	cube_buf_init(&own->env_keys, CUBE_ENV_MAX);
@@ -157,6 +159,8 @@ void cube_cube_unref(struct cube_cube *c)
 	cube_wait_remove(&own->template_wait);
 	cube_wait_remove(&own->stock_wait);
 	cube_ports_free(c);
+	cube_metrics_close(c);
+	cube_buf_done(&c->access.text);
 	cube_free_lists(c);
 	cube_free_keys(own);
 	cube_map_free(c->jobs_by_name);
@@ -266,6 +270,8 @@ void cube_cube_enter(struct cube_cube *c, enum cube_phase phase, const char *rea
 		cube_log(CUBE_LOG_ERROR, "ctl", "%s", err.text);
 	if (phase == CUBE_RUNNING || phase == CUBE_PAUSED)
 		cube_guard_wake(c->domain);
+	if (phase == CUBE_RUNNING)
+		cube_metrics_begin(c->domain);
 	cube_say_life(c);
 	if (event != NULL)
 		cube_cube_event(c, event, c->reason);

@@ -13,6 +13,7 @@
 #include "backends/base/name.h"
 #include "ctl/caller.h"
 #include "ctl/domain.h"
+#include "ctl/metrics.h"
 #include "ctl/ports/port.h"
 #include "ctl/wait.h"
 
@@ -46,6 +47,12 @@ struct cube_times {
 struct cube_job;
 struct cube_session;
 struct cube_transcript;
+
+/* How other tools reach it, as its backend said when it was last asked. */
+struct cube_access {
+	struct cube_buf text;
+	struct cube_asked asked;
+};
 
 struct cube_cube {
 	unsigned refs;
@@ -91,6 +98,8 @@ struct cube_cube {
 	struct cube_job *last_job; /* jobs/last; NULL: none */
 	struct cube_waitq job_added;
 	struct cube_ports ports;
+	struct cube_metrics metrics;
+	struct cube_access access;
 	struct cube_errlog *errors;
 	struct cube_transcript *log;
 	int dir_fd; /* STATE/cubes/UID */
@@ -182,6 +191,10 @@ int cube_cube_renew(struct cube_cube *c, uint32_t seconds, struct cube_err *err)
 /* `lease SECONDS`: in use for so long from now; 0: no longer. */
 int cube_cube_lease(struct cube_cube *c, uint32_t seconds, struct cube_err *err);
 
+/* Asks its backend how other tools reach it, behind; the answer wakes c->access.asked.answered, also one that could
+ * not be had. */
+void cube_access_ask(struct cube_cube *c);
+void cube_access_init(struct cube_cube *c);
 /* Somebody looks at its counters: they are kept fresh (behind, every 5 s) for a while. */
 void cube_cube_look(struct cube_cube *c);
 /* `kill SIGNAL`: every process but the first. */

@@ -195,7 +195,10 @@ static void usage_run(struct cube_work *w)
 	if (code == 0) {
 		c->usage = usage;
 		c->usage_wall = cube_clock_wall();
+		if (cube_own(c)->sample && !d->closing)
+			cube_metrics_add(c);
 	}
+	cube_own(c)->sample = false;
 	cube_cube_unref(c);
 	cube_task_end(d);
 	cube_domain_leave(d);
@@ -218,6 +221,12 @@ static void usage_ask(struct cube_cube *c)
 	(void)snprintf(uw->id, sizeof(uw->id), "%s", c->id);
 	own->usage_busy = true;
 	cube_task_submit(c->domain, &uw->work);
+}
+
+void cube_usage_sample(struct cube_cube *c)
+{
+	usage_ask(c);
+	cube_own(c)->sample = cube_own(c)->usage_busy;
 }
 
 void cube_cube_look(struct cube_cube *c)

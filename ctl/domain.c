@@ -158,6 +158,7 @@ static struct cube_domain *domain_new(const struct cube_domain_options *o)
 	cube_waitq_init(&d->changed);
 	cube_buf_init(&d->done, CUBE_DONE_MAX);
 	cube_alarm_init(&own->usage, domain_usage_due);
+	cube_alarm_init(&own->metrics, cube_metrics_due);
 	cube_alarm_init(&own->sync, domain_sync_due);
 	cube_alarm_init(&own->guard, domain_guard_due);
 	cube_list_init(&own->unsynced);
@@ -279,6 +280,7 @@ static void domain_wake_all(struct cube_domain *d)
 		cube_ports_close(c, false);
 		cube_wake(&c->changed);
 		cube_wake(&c->job_added);
+		cube_wake(&c->metrics.added);
 		cube_list_each (k, &c->sessions)
 			cube_wake(&cube_list_entry(k, struct cube_session, link)->changed);
 		cube_list_each (k, &c->jobs)

@@ -16,9 +16,8 @@ static const struct {
 	enum cube_cap cap;
 	const char *entry;
 } show_entries[] = {
-	{CUBE_CAP_EXEC, "exec"},
-	{CUBE_CAP_FILES, "files"},
-	{CUBE_CAP_PORTS, "ports"},
+	{CUBE_CAP_EXEC, "exec"},     {CUBE_CAP_FILES, "files"},   {CUBE_CAP_PORTS, "ports"},
+	{CUBE_CAP_USAGE, "metrics"}, {CUBE_CAP_ACCESS, "access"},
 };
 
 static void show_absent(struct cube_cube *c, struct cube_buf *out)

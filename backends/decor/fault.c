@@ -34,6 +34,7 @@ static const char *const op_names[] = {
 	"usage",
 	"dial",
 	"listening",
+	"access",
 	"template_list",
 	"template_import",
 	"template_remove",

@@ -291,6 +291,17 @@ static int forward_listening(struct cube_backend *b, const char *id,
 	return after(&a, r);
 }
 
+static int forward_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
+			  void *ctx, struct cube_err *err)
+{
+	struct around a = around(b, "access", id, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->access(a.inner, id, each, ctx, err);
+	return after(&a, r);
+}
+
 static int forward_template_list(struct cube_backend *b,
 				 void (*each)(void *ctx, const struct cube_template *t), void *ctx,
 				 struct cube_err *err)
@@ -472,6 +483,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(written),
 		KEEP(dial),
 		KEEP(listening),
+		KEEP(access),
 		KEEP(template_list),
 		KEEP(template_import),
 		KEEP(template_check),

@@ -22,6 +22,7 @@
 
 #define DISK_AGE_NS UINT64_C(30000000000)
 #define DISK_FACTOR 20
+#define DISK_MANY   64
 #define DISK_DEPTH  512
 #define DISK_ID     72
 
@@ -176,11 +177,13 @@ static struct disk_figure *disk_find_locked(struct cube_local_disk *d, const cha
 	return f;
 }
 
-static bool disk_is_old(const struct disk_figure *f)
+/* The more there are, the older they may be: a thousand that are asked for all the time cost as one. */
+static bool disk_is_old(const struct cube_local_disk *d, const struct disk_figure *f)
 {
-	uint64_t age = cube_clock_mono() - f->made;
+	uint64_t age = cube_clock_mono() - f->made,
+		 may = DISK_AGE_NS * (1 + cube_map_count(d->map) / DISK_MANY);
 
-	return f->bytes == UINT64_MAX || (age > DISK_AGE_NS && age / DISK_FACTOR > f->took);
+	return f->bytes == UINT64_MAX || (age > may && age / DISK_FACTOR > f->took);
 }
 
 static void disk_ask_locked(struct cube_local_disk *d, struct disk_figure *f)
@@ -203,7 +206,7 @@ uint64_t cube_local_disk_get(struct cube_local_disk *d, const char *id)
 	f = disk_find_locked(d, id);
 	if (f) {
 		bytes = f->bytes;
-		if (!f->queued && disk_is_old(f))
+		if (!f->queued && disk_is_old(d, f))
 			disk_ask_locked(d, f);
 	}
 	pthread_mutex_unlock(&d->lock);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -57,5 +58,20 @@ int cube_local_listener_connect(int dir, struct cube_cancel *cancel, int *ret_fd
 			return cube_fail(err, -EINTR, "interrupted");
 	}
 	*ret_fd = cube_steal_fd(&fd);
+	return 0;
+}
+
+int cube_local_listener_path(int dir, char *out, size_t size)
+{
+	char link[64];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	n = readlink(link, out, size);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n + sizeof("/" LISTENER_NAME) > size)
+		return -ENAMETOOLONG;
+	memcpy(out + n, "/" LISTENER_NAME, sizeof("/" LISTENER_NAME));
 	return 0;
 }

@@ -4,6 +4,8 @@
 #ifndef CUBEFS_BACKENDS_LOCAL_LISTENER_H
 #define CUBEFS_BACKENDS_LOCAL_LISTENER_H
 
+#include <stddef.h>
+
 #include "backends/base/cancel.h"
 #include "backends/base/err.h"
 
@@ -13,5 +15,8 @@ int cube_local_listener_make(int dir, int *ret_fd, struct cube_err *err);
 /* Connects to it. -EHOSTDOWN: nobody listens. -ETIMEDOUT: the queue of connections was full for five seconds.
  */
 int cube_local_listener_connect(int dir, struct cube_cancel *cancel, int *ret_fd, struct cube_err *err);
+
+/* Where it is on this machine, for other tools; the directory was opened by a path. -errno. */
+int cube_local_listener_path(int dir, char *out, size_t size);
 
 #endif

@@ -24,7 +24,7 @@
 	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
 	 CUBE_CAP_TEMPLATES | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS |          \
 	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME | CUBE_CAP_PORTS |             \
-	 CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD | CUBE_CAP_ADOPT)
+	 CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD | CUBE_CAP_ADOPT | CUBE_CAP_ACCESS)
 
 #define LOCAL_MEMORY       (UINT64_C(2) << 30)
 #define LOCAL_PIDS         1024
@@ -286,6 +286,7 @@ const struct cube_backend_ops cube_backend_local = {
 	.written = cube_local_written,
 	.dial = cube_local_dial,
 	.listening = cube_local_listening,
+	.access = cube_local_access,
 	.template_list = cube_local_template_list,
 	.template_import = cube_local_template_import,
 	.template_check = cube_local_template_check,

@@ -231,6 +231,8 @@ int cube_local_dial(struct cube_backend *b, const char *id, const struct cube_ta
 int cube_local_listening(struct cube_backend *b, const char *id,
 			 void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
 			 struct cube_err *err);
+int cube_local_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
+		      void *ctx, struct cube_err *err);
 /* What its network devices but the loopback have seen; untouched where that is not known. */
 void cube_local_net_bytes(int proc, uint64_t *ret_in, uint64_t *ret_out);
 

@@ -5,6 +5,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/macros.h"
 #include "backends/local/dirs.h"
+#include "backends/local/listener.h"
 #include "backends/local/owner.h"
 
 #include <errno.h>
@@ -99,6 +100,25 @@ int cube_local_usage(struct cube_backend *base, const char *id, struct cube_usag
 	proc = cube_local_cube_proc(c, NULL);
 	if (proc >= 0)
 		cube_local_net_bytes(proc, &ret->net_in, &ret->net_out);
+	return 0;
+}
+
+/* Its agent, for who speaks docs/cube-init-protocol.md; whoever connects takes the daemon's place. */
+int cube_local_access(struct cube_backend *base, const char *id, void (*each)(void *ctx, const char *line),
+		      void *ctx, struct cube_err *err)
+{
+	struct cube_local *b = cube_local_of(base);
+	char path[PATH_MAX], line[PATH_MAX + 32];
+	struct local_cube *c;
+	int rc = cube_local_cube_get(b, id, &c, err);
+
+	if (rc < 0)
+		return rc;
+	if (cube_local_cube_runs(c) && cube_local_listener_path(c->dir, path, sizeof(path)) == 0) {
+		(void)snprintf(line, sizeof(line), "agent cube-init unix:%s", path);
+		each(ctx, line);
+	}
+	each(ctx, "os linux");
 	return 0;
 }
 

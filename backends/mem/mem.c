@@ -244,7 +244,7 @@ const struct cube_backend_ops cube_backend_mem = {
 	.caps = CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |
 		CUBE_CAP_TEMPLATES | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE | CUBE_CAP_USERS |
 		CUBE_CAP_RENAME | CUBE_CAP_PORTS | CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD |
-		CUBE_CAP_ADOPT,
+		CUBE_CAP_ADOPT | CUBE_CAP_ACCESS,
 	.par = CUBE_PAR_PER_CUBE,
 	.open = mem_open,
 	.close = mem_close,
@@ -268,6 +268,7 @@ const struct cube_backend_ops cube_backend_mem = {
 	.written = mem_written,
 	.dial = mem_dial,
 	.listening = mem_listening,
+	.access = mem_access,
 	.template_list = mem_template_list,
 	.template_import = mem_template_import,
 	.template_check = mem_template_check,

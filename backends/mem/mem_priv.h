@@ -202,6 +202,9 @@ int mem_dial(struct cube_backend *b, const char *id, const struct cube_target *t
 int mem_listening(struct cube_backend *b, const char *id,
 		  void (*each)(void *ctx, const struct cube_listener *l), void *ctx, struct cube_err *err);
 
+int mem_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line), void *ctx,
+	       struct cube_err *err);
+
 /* ---- tree.c: directories. No lock ---- */
 
 /* What @template has, into the empty directory @root. */

@@ -116,3 +116,18 @@ int mem_listening(struct cube_backend *b, const char *id,
 		ports_each(dir, each, ctx);
 	return 0;
 }
+
+int mem_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line), void *ctx,
+	       struct cube_err *err)
+{
+	struct mem *m = mem_of(b);
+	bool there;
+
+	pthread_mutex_lock(&m->lock);
+	there = mem_box_find(m, id, err) != NULL;
+	pthread_mutex_unlock(&m->lock);
+	if (!there)
+		return err->code;
+	each(ctx, "os mem");
+	return 0;
+}

@@ -97,8 +97,6 @@ static void inside_run(struct cube_work *w)
 	if (iw->n > 0)
 		qsort(iw->found, iw->n, sizeof(*iw->found), inside_order);
 	cube_domain_enter(iw->cube->domain);
-	ports->asking = false;
-	ports->asked++;
 	if (!iw->lost) {
 		struct cube_listener *old = ports->open;
 
@@ -108,7 +106,7 @@ static void inside_run(struct cube_work *w)
 		if (r < 0)
 			cube_free(old);
 	}
-	cube_wake(&ports->opened);
+	cube_asked_answer(&ports->asked);
 	inside_end(iw);
 }
 
@@ -117,17 +115,16 @@ void cube_ports_ask(struct cube_cube *c)
 	struct cube_ports *ports = &c->ports;
 	struct inside_work *iw;
 
-	if (ports->asking)
+	if (ports->asked.asking)
 		return;
 	iw = inside_runs(c) ? inside_new(c, inside_run) : NULL;
 	if (iw == NULL) { /* nothing runs, so nothing listens */
 		cube_free(cube_steal(ports->open));
 		ports->n_open = 0;
-		ports->asked++;
-		cube_wake(&ports->opened);
+		cube_asked_answer(&ports->asked);
 		return;
 	}
-	ports->asking = true;
+	ports->asked.asking = true;
 	cube_task_submit(c->domain, &iw->work);
 }
 

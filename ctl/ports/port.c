@@ -234,7 +234,7 @@ int cube_port_remove(struct cube_port *p, struct cube_err *err)
 void cube_ports_init(struct cube_cube *c)
 {
 	cube_list_init(&c->ports.list);
-	cube_waitq_init(&c->ports.opened);
+	cube_waitq_init(&c->ports.asked.answered);
 }
 
 void cube_ports_free(struct cube_cube *c)
@@ -258,7 +258,7 @@ void cube_ports_close(struct cube_cube *c, bool gone)
 		cube_conns_cut(p);
 		cube_wake(&p->changed);
 	}
-	cube_wake(&c->ports.opened);
+	cube_wake(&c->ports.asked.answered);
 }
 
 int cube_ports_take(struct cube_cube *c, const char *names, struct cube_err *err)

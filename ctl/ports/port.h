@@ -27,9 +27,7 @@ struct cube_ports {
 	struct cube_list list;      /* struct cube_port, by seq */
 	struct cube_listener *open; /* what listened inside when that was last asked; NULL: nothing */
 	size_t n_open;
-	bool asking;              /* behind */
-	uint64_t asked;           /* answers so far */
-	struct cube_waitq opened; /* another answer */
+	struct cube_asked asked;
 };
 
 struct cube_port {
@@ -102,7 +100,7 @@ int cube_port_url(const struct cube_port *p, struct cube_buf *out); /* without a
 
 /* ---- what listens inside (inside.c) ---- */
 
-/* Asks behind; the answer wakes cube.ports.opened, also one that could not be had. */
+/* Asks behind; the answer wakes cube.ports.asked.answered, also one that could not be had. */
 void cube_ports_ask(struct cube_cube *c);
 /* Does something listen at @p, as far as that was asked? */
 bool cube_port_listening(const struct cube_port *p);

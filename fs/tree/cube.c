@@ -11,6 +11,7 @@
 
 CUBE_RENDER(ctl, struct cube_cube, cube_show_ctl(o, out))
 CUBE_RENDER(info, struct cube_cube, cube_show_info(o, out))
+CUBE_RENDER(access, struct cube_cube, cube_buf_add(out, o->access.text.data, o->access.text.len))
 CUBE_RENDER(error, struct cube_cube, cube_errlog_text(o->errors, out))
 CUBE_RENDER(env, struct cube_cube, cube_show_env(o, out))
 CUBE_RENDER(exit, struct cube_cube, cube_show_job_exit(cube_session_main(o)->latest, out))
@@ -94,6 +95,8 @@ enum cube_slot {
 	SLOT_SESSIONS,
 	SLOT_JOBS,
 	SLOT_PORTS,
+	SLOT_METRICS,
+	SLOT_ACCESS,
 };
 
 static const struct cube_entry jobs_entries[] = {
@@ -205,6 +208,12 @@ static const struct cube_entry cube_entries[] = {
 	 .constant = true,
 	 .needs = CUBE_CAP_FILES},
 	{.name = "logs", .slot = SLOT_LOGS, .mode = CUBE_BOTH_MODE, .class = &cube_class_ring},
+	{.name = "metrics",
+	 .slot = SLOT_METRICS,
+	 .mode = CUBE_BOTH_MODE,
+	 .class = &cube_class_ring,
+	 .needs = CUBE_CAP_USAGE,
+	 .arg = CUBE_RING_METRICS},
 	{.name = "status",
 	 .slot = SLOT_STATUS,
 	 .mode = CUBE_READ_MODE,
@@ -220,6 +229,13 @@ static const struct cube_entry cube_entries[] = {
 	 .mode = CUBE_READ_MODE,
 	 .class = &cube_class_text,
 	 .render = error_text},
+	{.name = "access",
+	 .slot = SLOT_ACCESS,
+	 .mode = S_IFREG | 0400,
+	 .class = &cube_class_asked,
+	 .render = access_text,
+	 .needs = CUBE_CAP_ACCESS,
+	 .arg = CUBE_ASKED_ACCESS},
 	{.name = "env",
 	 .slot = SLOT_ENV,
 	 .mode = CUBE_BOTH_MODE,

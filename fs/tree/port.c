@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory of an exposed port, and the files that first ask what listens inside. */
+/* The directory of exposed ports, and of one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -11,37 +11,6 @@
 CUBE_RENDER(url, struct cube_port, cube_show_port_url(o, out))
 CUBE_RENDER(status, struct cube_port, cube_show_port_status(o, out))
 CUBE_RENDER(ctl, struct cube_port, cube_show_port_ctl(o, out))
-
-#define PORT_ASK_MS 2000u /* an open does not wait longer for what listens: then it is as it was last known */
-
-/* ---- texts that say what listens ---- */
-
-static struct cube_cube *port_cube(const struct cube_node *n)
-{
-	return n->obj->type->cube(n->obj->p);
-}
-
-/* Asked at each open, and the open is answered when the answer is there: a few milliseconds. */
-static int fresh_check(struct cube_req *r)
-{
-	struct cube_ports *ports = &port_cube(r->n)->ports;
-	uint64_t wanted = (uintptr_t)r->state;
-
-	if (r->late || (wanted != 0 && ports->asked >= wanted))
-		return 0;
-	if (wanted == 0) {
-		wanted = ports->asked + 1 + ports->asking; /* one that is under way may be too old */
-		r->state = (void *)(uintptr_t)wanted;
-	}
-	cube_ports_ask(port_cube(r->n));
-	if (ports->asked >= wanted)
-		return 0;
-	if (!cube_alarm_is_on(&r->alarm))
-		cube_req_timeout(r, PORT_ASK_MS);
-	return cube_req_wait(r, &ports->opened);
-}
-
-const struct cube_class cube_class_ports = {.check = fresh_check};
 
 /* ---- url ---- */
 
@@ -111,7 +80,7 @@ static const struct cube_entry port_entries[] = {
 	{.name = "status",
 	 .slot = SLOT_STATUS,
 	 .mode = S_IFREG | 0400,
-	 .class = &cube_class_ports,
+	 .class = &cube_class_asked,
 	 .render = status_text},
 	{.name = "ctl",
 	 .slot = SLOT_CTL,
@@ -241,7 +210,7 @@ static const struct cube_entry ports_entries[] = {
 	{.name = "open",
 	 .slot = CUBE_SLOT_PORTS_OPEN,
 	 .mode = CUBE_READ_MODE,
-	 .class = &cube_class_ports,
+	 .class = &cube_class_asked,
 	 .render = open_text},
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `logs` and `events`: the last of something that has no end. A plain open reads to the present end, a
+/* `logs`, `events` and `metrics`: the last of something that has no end. A plain open reads to the present end, a
  * channel what comes from then on. */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,48 +13,86 @@
 
 #define RING_PIECE (256u << 10) /* read at once, under the lock */
 
-static bool ring_is_log(const struct cube_node *n)
-{
-	return n->obj->type == &cube_type_cube;
-}
+/* What differs between them. */
+struct ring_kind {
+	uint64_t (*first)(void *p);
+	uint64_t (*end)(void *p);
+	ssize_t (*read)(void *p, uint64_t *pos, void *data, size_t len);
+	struct cube_waitq *(*waitq)(void *p);
+};
 
-static struct cube_transcript *ring_log(const struct cube_node *n)
-{
-	return ((struct cube_cube *)n->obj->p)->log;
-}
+#define RING_KIND(name, type, first_, end_, read_, waitq_)                                                   \
+	static uint64_t name##_first(void *p)                                                                \
+	{                                                                                                    \
+		type *o = p;                                                                                 \
+                                                                                                             \
+		return first_;                                                                               \
+	}                                                                                                    \
+	static uint64_t name##_end(void *p)                                                                  \
+	{                                                                                                    \
+		type *o = p;                                                                                 \
+                                                                                                             \
+		return end_;                                                                                 \
+	}                                                                                                    \
+	static ssize_t name##_read(void *p, uint64_t *pos, void *data, size_t len)                           \
+	{                                                                                                    \
+		type *o = p;                                                                                 \
+                                                                                                             \
+		return read_;                                                                                \
+	}                                                                                                    \
+	static struct cube_waitq *name##_waitq(void *p)                                                      \
+	{                                                                                                    \
+		type *o = p;                                                                                 \
+                                                                                                             \
+		return waitq_;                                                                               \
+	}
 
-static struct cube_events *ring_events(const struct cube_node *n)
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in parentheses. */
+RING_KIND(log, struct cube_cube, cube_transcript_first(o->log), cube_transcript_end(o->log),
+	  cube_transcript_read(o->log, pos, data, len), cube_transcript_waitq(o->log))
+RING_KIND(events, struct cube_domain, cube_events_first(o->events), cube_events_end(o->events),
+	  cube_events_read(o->events, pos, data, len), cube_events_waitq(o->events))
+RING_KIND(metrics, struct cube_cube, cube_metrics_first(o), cube_metrics_end(o),
+	  cube_metrics_read(o, pos, data, len), &o->metrics.added)
+/* NOLINTEND(bugprone-macro-parentheses) */
+
+static const struct ring_kind ring_kinds[] = {
+	[CUBE_RING_LOG] = {log_first, log_end, log_read, log_waitq},
+	[CUBE_RING_EVENTS] = {events_first, events_end, events_read, events_waitq},
+	[CUBE_RING_METRICS] = {metrics_first, metrics_end, metrics_read, metrics_waitq},
+};
+
+static const struct ring_kind *ring_kind(const struct cube_node *n)
 {
-	return ((struct cube_domain *)n->obj->p)->events;
+	return &ring_kinds[n->entry->arg];
 }
 
 static uint64_t ring_first(const struct cube_node *n)
 {
-	return ring_is_log(n) ? cube_transcript_first(ring_log(n)) : cube_events_first(ring_events(n));
+	return ring_kind(n)->first(n->obj->p);
 }
 
 static uint64_t ring_end(const struct cube_node *n)
 {
-	return ring_is_log(n) ? cube_transcript_end(ring_log(n)) : cube_events_end(ring_events(n));
+	return ring_kind(n)->end(n->obj->p);
 }
 
 static struct cube_waitq *ring_waitq(const struct cube_node *n)
 {
-	return ring_is_log(n) ? cube_transcript_waitq(ring_log(n)) : cube_events_waitq(ring_events(n));
+	return ring_kind(n)->waitq(n->obj->p);
 }
 
 static ssize_t ring_take(const struct cube_node *n, uint64_t *pos, char *data, size_t len)
 {
-	return ring_is_log(n) ? cube_transcript_read(ring_log(n), pos, data, len)
-			      : cube_events_read(ring_events(n), pos, data, len);
+	return ring_kind(n)->read(n->obj->p, pos, data, len);
 }
 
 static void ring_stat(struct cube_node *n, uint64_t *size, uint64_t *mtime)
 {
 	struct cube_text_mark *mark = &n->obj->texts[n->entry->slot];
-	uint64_t end = ring_end(n);
+	uint64_t first = ring_first(n), end = ring_end(n);
 
-	*size = end - ring_first(n);
+	*size = end - first;
 	if (mark->changed == 0 || mark->hash != end)
 		*mark = (struct cube_text_mark){.hash = end, .changed = cube_clock_wall()};
 	*mtime = mark->changed;
@@ -67,10 +105,10 @@ static int ring_open(struct cube_req *r, struct cube_handle *h)
 	return 0;
 }
 
-/* Nothing follows in the log of a sandbox that is gone. */
+/* Nothing follows of a sandbox that is gone. */
 static bool ring_over(const struct cube_node *n)
 {
-	return ring_is_log(n) && n->obj->type->gone(n->obj->p);
+	return n->entry->arg != CUBE_RING_EVENTS && n->obj->type->gone(n->obj->p);
 }
 
 static int ring_read(struct cube_req *r, struct cube_handle *h)

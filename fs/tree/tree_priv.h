@@ -96,6 +96,12 @@ struct cube_class {
 	unsigned (*poll)(struct cube_handle *h, unsigned events, struct cube_waitq **wait);
 };
 
+/* entry.arg of cube_class_asked */
+enum cube_asked_what { CUBE_ASKED_PORTS, CUBE_ASKED_ACCESS };
+
+/* entry.arg of cube_class_ring */
+enum cube_ring_what { CUBE_RING_LOG, CUBE_RING_EVENTS, CUBE_RING_METRICS };
+
 /* entry.arg of cube_class_image */
 enum cube_image {
 	CUBE_IMAGE_ENV,
@@ -108,7 +114,7 @@ enum cube_image {
 
 extern const struct cube_class cube_class_text, cube_class_ctl, cube_class_exec, cube_class_exit,
 	cube_class_output, cube_class_ring, cube_class_image, cube_class_command, cube_class_stdin,
-	cube_class_clone, cube_class_ports;
+	cube_class_clone, cube_class_asked;
 
 /* ---- requests (req.c) ---- */
 

@@ -58,6 +58,7 @@ static const struct {
 	CHANGE(usage),
 	CHANGE(dial),
 	CHANGE(listening),
+	CHANGE(access),
 	CHANGE(template_list),
 	CHANGE(template_import),
 	CHANGE(template_check),

@@ -14,9 +14,10 @@ static void check_listings(void **state)
 	(void)state;
 	rig_cube("dev");
 	assert_string_equal(rig_ls(""), ". .. README ctl list clone events error backends volumes dev ");
-	assert_string_equal(rig_ls("dev"),
-			    ". .. ctl exec exit workspace logs status info.json error env files "
-			    "sessions jobs ports ");
+	assert_string_equal(
+		rig_ls("dev"),
+		". .. ctl exec exit workspace logs metrics status info.json error access env files "
+		"sessions jobs ports ");
 	assert_string_equal(rig_ls("dev/jobs"), ". .. clone ");
 	assert_string_equal(rig_ls("dev/sessions"), ". .. main ");
 	assert_string_equal(rig_ls("dev/sessions/main"), ". .. exec exit env cwd user status ctl ");
