@@ -122,8 +122,7 @@ static struct cube_node *node_new(struct cube_obj *o, const struct cube_entry *e
 		return NULL;
 	}
 	n->obj = cube_obj_ref(o);
-	if (!n->fresh)
-		o->nodes[e->slot] = n;
+	o->nodes[e->slot] = n;
 	return n;
 }
 
@@ -132,6 +131,22 @@ struct cube_node *cube_node_get(struct cube_obj *o, const struct cube_entry *e)
 	if (!e->fresh && o->nodes[e->slot] != NULL)
 		return cube_node_ref(o->nodes[e->slot]);
 	return node_new(o, e);
+}
+
+/* A thread does one thing at a time: what it was given and has not opened, or has closed, nobody waits on. */
+struct cube_node *cube_node_give(struct cube_obj *o, const struct cube_entry *e, pid_t to)
+{
+	struct cube_node *last = o->nodes[e->slot];
+	struct cube_node *n;
+
+	if (!e->fresh)
+		return cube_node_get(o, e);
+	if (last != NULL && last->refs == 0 && to > 0 && last->given == to)
+		return cube_node_ref(last);
+	n = node_new(o, e);
+	if (n != NULL)
+		n->given = to;
+	return n;
 }
 
 struct cube_node *cube_node_find(struct cube_tree *t, uint64_t id)
@@ -152,7 +167,7 @@ static void node_check(struct cube_node *n)
 	if (n->refs > 0 || n->lookups > 0)
 		return;
 	cube_imap_take(o->tree->nodes, n->id);
-	if (!n->fresh)
+	if (o->nodes[n->entry->slot] == n)
 		o->nodes[n->entry->slot] = NULL;
 	cube_free(n);
 	cube_obj_unref(o);

@@ -30,11 +30,11 @@ struct cube_entry {
 	mode_t mode;                    /* with the type */
 	const struct cube_class *class; /* of a file */
 	const struct cube_level *level; /* of a directory */
-	bool fresh;     /* each lookup gives another node (a write to it may wait, see ARCHITECTURE) */
-	bool constant;  /* never changes in the object's life */
-	bool files;     /* the sandbox's own files begin here */
-	uint32_t needs; /* capabilities of the backend without which it is absent */
-	bool (*present)(void *p);                     /* NULL: always */
+	bool fresh;               /* a lookup gives another node (a write to it may wait, see ARCHITECTURE) */
+	bool constant;            /* never changes in the object's life */
+	bool files;               /* the sandbox's own files begin here */
+	uint32_t needs;           /* capabilities of the backend without which it is absent */
+	bool (*present)(void *p); /* NULL: always */
 	int (*render)(void *p, struct cube_buf *out); /* text of a plain read; target of a link */
 	int arg;                                      /* the class's */
 };
@@ -117,6 +117,7 @@ struct cube_node {
 	uint64_t lookups;
 	unsigned refs; /* handles, requests under way */
 	bool fresh;
+	pid_t given;          /* fresh: the thread that looked it up; 0: it is not of this machine */
 	struct cube_obj *obj; /* referenced */
 	const struct cube_entry *entry;
 };
@@ -133,6 +134,10 @@ void cube_obj_unref(struct cube_obj *o);
 
 /* The node of an entry of @o; one reference for the caller. NULL: memory. */
 struct cube_node *cube_node_get(struct cube_obj *o, const struct cube_entry *e);
+/* The same for a lookup by the thread @to (0: not known). Of a fresh entry another one each time, but that a thread
+ * gets the last again that it alone was given and nobody has open: the kernel keeps it then, and need not ask
+ * twice at its next open. */
+struct cube_node *cube_node_give(struct cube_obj *o, const struct cube_entry *e, pid_t to);
 struct cube_node *cube_node_find(struct cube_tree *t, uint64_t id); /* NULL: not there; no reference */
 struct cube_node *cube_node_ref(struct cube_node *n);
 void cube_node_unref(struct cube_node *n);

@@ -252,9 +252,45 @@ static void check_timeouts(void **state)
 	assert_int_equal(lookup(dev, "ctl", &e), 0);
 	assert_int_equal(e.entry_valid, 0);
 	assert_int_equal(lookup(dev, "ctl", &again), 0);
-	assert_int_not_equal(e.nodeid, again.nodeid);
 	assert_int_equal(e.attr.ino, again.attr.ino);
 	assert_int_equal(lookup(dev, ".git", &e), -ENOENT);
+}
+
+static uint64_t lookup_as(uint32_t pid, uint64_t parent, const char *name)
+{
+	struct fuse_entry_out e;
+	uint64_t unique = ask_as(pid, FUSE_LOOKUP, parent, name, strlen(name) + 1);
+
+	do
+		hear();
+	while (in.h.unique == 0);
+	assert_int_equal(in.h.unique, unique);
+	assert_int_equal(in.h.error, 0);
+	memcpy(&e, in.body, sizeof(e));
+	return e.nodeid;
+}
+
+/* Of a file that acts nobody shares an inode with another, or with his own earlier open; whoever has none open is
+ * given the same again. */
+static void check_fresh(void **state)
+{
+	uint32_t self = (uint32_t)getpid();
+	uint64_t dev = node_of(FUSE_ROOT_ID, "dev"), first = lookup_as(self, dev, "ctl"), other;
+	struct fuse_open_out o, p;
+
+	(void)state;
+	assert_int_equal(lookup_as(self, dev, "ctl"), first);
+	assert_int_equal(open_node(first, O_WRONLY, &o), 0);
+	other = lookup_as(self, dev, "ctl");
+	assert_int_not_equal(other, first);
+	assert_int_equal(open_node(other, O_WRONLY, &p), 0);
+	close_node(first, o.fh);
+	close_node(other, p.fh);
+	assert_int_equal(lookup_as(self, dev, "ctl"), other);
+	assert_int_not_equal(lookup_as(1, dev, "ctl"), other);
+	assert_int_not_equal(lookup_as(self, dev, "ctl"), other); /* another one was given meanwhile */
+	first = lookup_as(0, dev, "ctl"); /* of another pid namespace: it may be anybody */
+	assert_int_not_equal(lookup_as(0, dev, "ctl"), first);
 }
 
 static void check_open_flags(void **state)
@@ -465,10 +501,15 @@ static void check_no_news_of_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_timeouts),          cmocka_unit_test(check_open_flags),
-		cmocka_unit_test(check_never_enosys),      cmocka_unit_test(check_no_xattrs),
-		cmocka_unit_test(check_never_enosys_open), cmocka_unit_test(check_interrupt),
-		cmocka_unit_test(check_news_first),        cmocka_unit_test(check_no_news_of_its_own),
+		cmocka_unit_test(check_fresh),
+		cmocka_unit_test(check_timeouts),
+		cmocka_unit_test(check_open_flags),
+		cmocka_unit_test(check_never_enosys),
+		cmocka_unit_test(check_no_xattrs),
+		cmocka_unit_test(check_never_enosys_open),
+		cmocka_unit_test(check_interrupt),
+		cmocka_unit_test(check_news_first),
+		cmocka_unit_test(check_no_news_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);
