@@ -389,6 +389,24 @@ int cube_backend_rename(struct cube_backend *b, const char *id, const char *name
 	return call_end(&c, r, err);
 }
 
+bool cube_backend_expires(const struct cube_backend *b)
+{
+	return b->ops->expire != NULL;
+}
+
+int cube_backend_expire(struct cube_backend *b, const char *id, uint64_t wall_ns, enum cube_expiry what,
+			struct cube_err *err)
+{
+	struct call c = CALL("expire", id);
+	int r = call_begin_id(&c, 0);
+
+	if (r == 0 && b->ops->expire == NULL)
+		r = cube_fail(&c.why, -EOPNOTSUPP, "backend %s ends no sandbox by itself", b->name);
+	if (r == 0)
+		r = b->ops->expire(b, id, wall_ns, what, &c.why);
+	return call_end(&c, r, err);
+}
+
 int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
 		      void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err)
 {

@@ -138,6 +138,9 @@ struct cube_info {
 	const char *labels; /* list alone, for the time of the call: NAME=VALUE lines; NULL: none */
 };
 
+/* What becomes of a sandbox at the end of its life. */
+enum cube_expiry { CUBE_EXPIRY_DESTROY, CUBE_EXPIRY_STOP, CUBE_EXPIRY_PAUSE };
+
 struct cube_usage { /* UINT64_MAX: not known */
 	uint64_t pids, cpu_ns, memory, disk;
 	uint64_t oom_kills;
@@ -331,6 +334,13 @@ struct cube_backend_ops {
 	 * for when it is taken. */
 	int (*rename)(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
 
+	/* Optional: services that end by a clock of their own what nobody renews. When its life ends (wall clock, ns;
+	 * 0: it does not) and what becomes of it then. Told when it begins to run and at every change; @wall_ns may be
+	 * further away than the service allows: then it keeps it alive until then. The daemon ends it as well, if it is
+	 * there, so what has ended already is success there (stop, pause, destroy). */
+	int (*expire)(struct cube_backend *b, const char *id, uint64_t wall_ns, enum cube_expiry what,
+		      struct cube_err *err);
+
 	/* CUBE_CAP_EXEC. A new link to a running sandbox (else -EHOSTDOWN); may block until its agent answers
 	 * or
 	 * @cancel fires. An earlier link to the same sandbox may go `down` for it.
@@ -426,6 +436,8 @@ struct cube_backend {
 	uint32_t caps;                     /* a subset of ops->caps; constant after open */
 	enum cube_par par;                 /* ops->par or stricter */
 	char missing[CUBE_CAP_COUNT][160]; /* for each bit of ops->caps that is not in caps: why */
+	const char *kept_by
+		[CUBE_CAP_COUNT];    /* of the capability of a limit: what keeps it; NULL: it does not say */
 	struct cube_limits defaults; /* of a spec that names none; 0: no limit, or not known. After open */
 	const char *template;        /* of a spec that names none; NULL: not known. Lives as long */
 };
@@ -477,6 +489,9 @@ int cube_backend_limit(struct cube_backend *b, const char *id, const struct cube
 		       struct cube_err *err);
 /* @name is checked: -EINVAL. */
 int cube_backend_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
+bool cube_backend_expires(const struct cube_backend *b); /* it wants to be told */
+int cube_backend_expire(struct cube_backend *b, const char *id, uint64_t wall_ns, enum cube_expiry what,
+			struct cube_err *err);
 int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
 		      void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
 int cube_backend_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);

@@ -244,9 +244,11 @@ int cube_guard_refuse(const struct cube_cube *c, struct cube_err *err);
 
 /* times.c */
 void cube_times_init(struct cube_cube *c);
-void cube_times_look(struct cube_cube *c);  /* does what is due; may remove it */
-void cube_times_begin(struct cube_cube *c); /* it runs: a life begins, unless one is under way */
-void cube_times_found(struct cube_cube *c); /* it was found running, by a daemon that comes back */
+void cube_times_look(struct cube_cube *c);    /* does what is due; may remove it */
+void cube_times_begin(struct cube_cube *c);   /* it runs: a life begins, unless one is under way */
+void cube_times_found(struct cube_cube *c);   /* it was found running, by a daemon that comes back */
+void cube_times_changed(struct cube_cube *c); /* by its user: whoever has a clock of its own is told */
+void cube_times_tell_backend(struct cube_cube *c);
 void cube_times_tell(struct cube_cube *c);  /* the far side, when its life ends */
 void cube_times_failed(struct cube_op *op); /* an operation of ours failed: not at once again */
 /* Does its life end by itself where no daemon is: it was found ended, and this is why. */

@@ -73,6 +73,7 @@ static const struct {
 	{"command_timeout", set_timeout},
 };
 
+/* 0; 1: something of its times. */
 static int set_find(struct cube_cube *c, const char *key, const char *value, struct cube_err *err)
 {
 	for (size_t i = 0; i < CUBE_COUNT(cube_settings); i++)
@@ -99,14 +100,17 @@ int cube_cube_set(struct cube_cube *c, const char *key, const char *value, struc
 	int r = set_find(c, key, value, err);
 	if (r < 0)
 		return r;
+	bool timed = r == 1;
 	r = cube_state_save(c, err);
 	if (r < 0) { /* a label stays in memory; what is on disk is the older one */
 		c->resume = resume;
 		c->command_timeout_s = timeout;
 		c->times = times;
 	}
-	cube_times_tell(c);
-	cube_times_look(c);
+	if (timed && r == 0)
+		cube_times_changed(c);
+	if (timed)
+		cube_times_look(c);
 	return r;
 }
 

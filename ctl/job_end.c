@@ -142,6 +142,8 @@ static void settle_one(struct cube_job *j)
 	else
 		cube_event(c->domain->events, c->name, "job.ended", "%s %s", j->name,
 			   cube_end_name(j->end.how));
+	if (j->end.how == CUBE_END_OOM)
+		cube_event(c->domain->events, c->name, "oom", "%s", j->name);
 	cube_output_account(j);
 	cube_output_unref(cube_steal(j->output));
 }

@@ -38,6 +38,17 @@ static const char *show_net(const struct cube_cube *c)
 	return c->net == CUBE_NET_OPEN ? "open" : "none";
 }
 
+static void show_kept(const struct cube_backend *b, struct cube_buf *out, enum cube_cap cap)
+{
+	unsigned bit = 0;
+
+	while (1u << bit != (uint32_t)cap)
+		bit++;
+	cube_buf_adds(out, " kept");
+	if (b->kept_by[bit] != NULL)
+		cube_buf_printf(out, " by %s", b->kept_by[bit]);
+}
+
 static void show_limit(struct cube_cube *c, struct cube_buf *out, const char *name, uint64_t value,
 		       enum cube_cap cap)
 {
@@ -51,7 +62,11 @@ static void show_limit(struct cube_cube *c, struct cube_buf *out, const char *na
 				(unsigned long long)value % 1000);
 	else
 		cube_buf_printf(out, "%llu", (unsigned long long)value);
-	cube_buf_adds(out, !(caps & cap) ? " not kept\n" : value != 0 ? " kept\n" : "\n");
+	if (!(caps & cap))
+		cube_buf_adds(out, " not kept");
+	else if (value != 0)
+		show_kept(c->service->backend, out, cap);
+	cube_buf_addc(out, '\n');
 }
 
 static void show_limits(struct cube_cube *c, struct cube_buf *out)

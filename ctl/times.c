@@ -205,10 +205,11 @@ void cube_times_begin(struct cube_cube *c)
 	struct cube_times *t = &c->times;
 
 	c->used_wall = cube_clock_wall();
-	if (t->lifetime_s == 0 || t->ends_wall != 0 || cube_own(c)->unseen)
-		return; /* for one in a pool it begins when it is taken */
-	t->ends_wall = c->used_wall + t->lifetime_s * NS_PER_S;
+	/* For one in a pool it begins when it is taken. */
+	if (t->lifetime_s != 0 && t->ends_wall == 0 && !cube_own(c)->unseen)
+		t->ends_wall = c->used_wall + t->lifetime_s * NS_PER_S;
 	cube_times_tell(c);
+	cube_times_tell_backend(c);
 }
 
 /* While nobody was there nobody could use it. */
@@ -226,21 +227,6 @@ void cube_times_failed(struct cube_op *op)
 		return;
 	c->used_wall = cube_clock_wall(); /* an auto-pause comes again after as long as the first time */
 	cube_errlog_add(c->errors, NULL, op->reason, &op->err);
-}
-
-/* Should we not be there then, it ends by itself as far as it can: all that runs. The rest is done by the daemon
- * that finds it so. */
-void cube_times_tell(struct cube_cube *c)
-{
-	const struct cube_times *t = &c->times;
-	uint64_t now = cube_clock_wall();
-
-	if (c->agent == NULL)
-		return;
-	cube_link_deadline(c->agent, t->ends_wall > now ? (t->ends_wall - now) / NS_PER_MS : 0,
-			   t->ends_wall == 0                ? CUBE_LINK_END_NONE
-			   : t->at_end == CUBE_AT_END_PAUSE ? CUBE_LINK_END_STILL
-							    : CUBE_LINK_END_STOP);
 }
 
 /* ---- Changed by users ---- */
@@ -352,7 +338,7 @@ static int times_change(struct cube_cube *c, const struct cube_times *times, str
 	if (r < 0)
 		c->times = old;
 	else
-		cube_times_tell(c);
+		cube_times_changed(c);
 	cube_times_look(c);
 	return r;
 }

@@ -51,6 +51,7 @@ static const char *const op_names[] = {
 	"adopt",
 	"let_go",
 	"written",
+	"expire",
 };
 
 enum rule_kind { RULE_FAIL, RULE_LOSE, RULE_DELAY, RULE_HOLD };

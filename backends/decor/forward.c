@@ -250,6 +250,17 @@ static int forward_usage(struct cube_backend *b, const char *id, struct cube_usa
 	return r;
 }
 
+static int forward_expire(struct cube_backend *b, const char *id, uint64_t wall_ns, enum cube_expiry what,
+			  struct cube_err *err)
+{
+	struct around a = around(b, "expire", id, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->expire(a.inner, id, wall_ns, what, err);
+	return after(&a, r);
+}
+
 static int forward_written(struct cube_backend *b, const char *id, uint64_t *ret, struct cube_err *err)
 {
 	struct around a = around(b, "written", id, NULL, err);
@@ -481,6 +492,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(root),
 		KEEP(usage),
 		KEEP(written),
+		KEEP(expire),
 		KEEP(dial),
 		KEEP(listening),
 		KEEP(access),

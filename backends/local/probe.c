@@ -149,6 +149,13 @@ static void probe_lacks(struct cube_local *b, uint32_t cap, const char *why)
 			(void)snprintf(b->base.missing[i], sizeof(b->base.missing[i]), "%.159s", why);
 }
 
+static void probe_kept(struct cube_local *b, uint32_t cap, const char *by)
+{
+	for (unsigned i = 0; i < CUBE_CAP_COUNT; i++)
+		if (cap & (1u << i))
+			b->base.kept_by[i] = by;
+}
+
 /* Processes can be limited and stopped without groups (enclose.h, standstill.h). */
 static void probe_groups(struct cube_local *b)
 {
@@ -162,9 +169,13 @@ static void probe_groups(struct cube_local *b)
 	};
 	char why[160];
 
+	probe_kept(b, CUBE_CAP_PIDS,
+		   cube_local_cgroups_has(&b->cgroups, CUBE_CTL_PIDS) ? "a control group" : "RLIMIT_NPROC");
 	for (size_t i = 0; i < CUBE_COUNT(needs); i++) {
-		if (cube_local_cgroups_has(&b->cgroups, needs[i].ctl))
+		if (cube_local_cgroups_has(&b->cgroups, needs[i].ctl)) {
+			probe_kept(b, needs[i].caps, "a control group");
 			continue;
+		}
 		(void)snprintf(why, sizeof(why), "no control group with %s: %.120s", needs[i].name,
 			       *b->cgroups.why ? b->cgroups.why
 					       : "the kernel or the system's set-up lacks it");

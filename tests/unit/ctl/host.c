@@ -20,7 +20,26 @@ static struct {
 	struct cube_fault *faults;
 	struct cube_backend_env env;
 	char dir[64];
+	struct host_told told;
 } host;
+
+/* As a service would be told. */
+static int host_expire(struct cube_backend *b, const char *id, uint64_t wall_ns, enum cube_expiry what,
+		       struct cube_err *err)
+{
+	(void)b, (void)id;
+	if (host.told.refuses)
+		return cube_fail(err, -EREMOTEIO, "no longer than an hour");
+	host.told.wall = wall_ns;
+	host.told.what = what;
+	host.told.calls++;
+	return 0;
+}
+
+struct host_told *host_told(void)
+{
+	return &host.told;
+}
 
 /* A domain's view of it; closing that closes nothing behind. */
 static void host_view_close(struct cube_backend *b)
@@ -36,6 +55,7 @@ static int host_view_open(const struct cube_backend_env *env, struct cube_backen
 		return cube_fail(err, -ENOMEM, "out of memory");
 	cube_forward_init(fw, host.backend);
 	fw->ops.close = host_view_close;
+	fw->ops.expire = host_expire;
 	fw->base.name = env->name;
 	*ret = &fw->base;
 	return 0;
@@ -49,6 +69,7 @@ static const struct cube_backend_ops *host_kind(void)
 	host_ops.kind = "host";
 	host_ops.open = host_view_open;
 	host_ops.close = host_view_close;
+	host_ops.expire = host_expire;
 	return &host_ops;
 }
 

@@ -4,6 +4,8 @@
 #ifndef CUBEFS_TESTS_UNIT_CTL_HOST_H
 #define CUBEFS_TESTS_UNIT_CTL_HOST_H
 
+#include <stdatomic.h>
+
 #include "backends/decor/fault.h"
 #include "tests/unit/ctl/stage.h"
 
@@ -11,6 +13,14 @@
 void host_open(struct stage *s);
 void host_close(struct stage *s);
 struct cube_fault *host_faults(void);
+/* What it was told of the end of a life; written on pool threads, one call at a time for a sandbox. */
+struct host_told {
+	atomic_uint calls;
+	_Atomic uint64_t wall;
+	_Atomic enum cube_expiry what;
+	atomic_bool refuses;
+};
+struct host_told *host_told(void);
 /* How many sandboxes there are. */
 unsigned host_count(void);
 

@@ -10,6 +10,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/errlog.h"
 #include "ctl/event.h"
 #include "ctl/show.h"
 
@@ -569,6 +570,59 @@ static void idle_begins_anew(void **state)
 	cube_clock_fake(NULL);
 }
 
+static bool told_so(void *ctx)
+{
+	const uint64_t *wanted = ctx;
+
+	return host_told()->calls > 0 && host_told()->wall == wanted[0] && host_told()->what == wanted[1];
+}
+
+static void expect_told(struct stage *s, uint64_t wall, enum cube_expiry what)
+{
+	uint64_t wanted[2] = {wall, what};
+
+	assert_true(stage_until(s, told_so, wanted));
+}
+
+static bool is_noted(void *ctx)
+{
+	struct cube_buf text = CUBE_BUF(65536);
+	struct cube_cube *c = ctx;
+	bool yes;
+
+	yes = cube_errlog_text(c->errors, &text) == 0 &&
+	      strstr(cube_buf_str(&text), "lifetime: EREMOTEIO: ") != NULL;
+	cube_buf_done(&text);
+	return yes;
+}
+
+/* A backend that ends sandboxes by a clock of its own hears of every change. */
+static void service_is_told(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	time_begins();
+	host_open(&s);
+	*host_told() = (struct host_told){.calls = 0};
+	struct cube_cube *c = stage_make(&s, "dev lifetime=60 at_end=stop");
+	expect_told(&s, BEGIN + 60 * S, CUBE_EXPIRY_STOP);
+	now += 10 * S;
+	assert_int_equal(stage_cube(&s, c, "renew 100"), 0);
+	expect_told(&s, BEGIN + 110 * S, CUBE_EXPIRY_STOP);
+	assert_int_equal(stage_cube(&s, c, "set at_end=pause"), 0);
+	expect_told(&s, BEGIN + 110 * S, CUBE_EXPIRY_PAUSE);
+	assert_int_equal(stage_cube(&s, c, "set lifetime=0"), 0);
+	expect_told(&s, 0, CUBE_EXPIRY_PAUSE);
+	(void)stage_make(&s, "other");
+	expect_told(&s, 0, CUBE_EXPIRY_DESTROY);
+	host_told()->refuses = true;
+	assert_int_equal(stage_cube(&s, c, "renew 7200"), 0);
+	assert_true(stage_until(&s, is_noted, c));
+	host_close(&s);
+	cube_clock_fake(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -587,6 +641,7 @@ int main(void)
 		cmocka_unit_test(end_fails),
 		cmocka_unit_test(kept_over_a_restart),
 		cmocka_unit_test(idle_begins_anew),
+		cmocka_unit_test(service_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
