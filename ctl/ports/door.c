@@ -15,7 +15,7 @@
 #include "backends/base/alloc.h"
 #include "ctl/cube.h"
 
-#define DOOR_BACKLOG 128
+#define DOOR_BACKLOG 4096
 #define DOOR_BREATH  100u /* ms, when there are no descriptors left */
 
 struct cube_door {
@@ -189,6 +189,7 @@ void cube_door_close(struct cube_door *d)
 		return;
 	d->port = NULL;
 	atomic_store(&d->closed, true);
+	(void)shutdown(d->fd, SHUT_RDWR); /* nobody gets in from now on, though the loop comes to it later */
 	cube_loop_post(d->domain->loop, &d->stop);
 }
 
