@@ -98,6 +98,9 @@ void cube_templates_close(struct cube_service *s);
 /* template_record.c: keys, texts and layers, STATE/templates/BACKEND/NAME/record.json. */
 int cube_template_record_save(struct cube_template_entry *t, struct cube_err *err);
 void cube_template_record_load(struct cube_template_entry *t);
+/* build.c: layers of @old that @now has not are removed, where nothing else is made of them; no lock. */
+void cube_build_prune(struct cube_backend *backend, const struct cube_buf *old, const struct cube_buf *now);
+void cube_builds_recover(struct cube_domain *d); /* what builds left that were cut off is destroyed behind */
 /* A line in its log, with the time. */
 void cube_template_say(struct cube_template_entry *t, const char *line);
 

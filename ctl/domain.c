@@ -241,6 +241,7 @@ int cube_domain_start(struct cube_domain *d, struct cube_err *err)
 			cube_cube_adopt(cube_list_entry(i, struct cube_cube, link));
 		cube_stocks_each(d, cube_cube_adopt);
 		cube_stocks_kick(d);
+		cube_builds_recover(d);
 		cube_volumes_start(d);
 	}
 	cube_domain_leave(d);

@@ -137,9 +137,11 @@ int cube_show_template_info(struct cube_template_entry *t, struct cube_buf *out)
 
 int cube_show_template_status(struct cube_template_entry *t, struct cube_buf *out)
 {
-	if (t->import != NULL && t->step[0] != '\0')
-		cube_buf_printf(out, "state building %s\n", t->step);
-	else if (t->import != NULL)
+	if (t->import != NULL && t->step[0] != '\0') {
+		cube_buf_adds(out, "state building ");
+		cube_buf_add_escaped(out, t->step, strlen(t->step), false);
+		cube_buf_addc(out, '\n');
+	} else if (t->import != NULL)
 		cube_buf_printf(out, "state importing %u\n", t->percent);
 	else
 		cube_show_str(out, "state", t->info.state);

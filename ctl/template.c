@@ -36,6 +36,7 @@ static struct cube_template_entry *template_new(struct cube_domain *d, struct cu
 	(void)snprintf(t->info.state, sizeof(t->info.state), "none");
 	t->info.size = UINT64_MAX;
 	cube_template_config_init(&t->config);
+	cube_buf_init(&t->layers, CUBE_LAYERS_TEXT);
 	for (size_t i = 0; i < CUBE_TEMPLATE_TEXTS; i++)
 		cube_buf_init(&t->texts[i], CUBE_TEMPLATE_TEXT_MAX);
 	cube_buf_init(&t->log, TEMPLATE_LOG_MAX + 2 * TEMPLATE_LINE_MAX);
@@ -56,6 +57,7 @@ void cube_template_unref(struct cube_template_entry *t)
 		return;
 	cube_cancel_unref(t->import);
 	cube_template_config_done(&t->config);
+	cube_buf_done(&t->layers);
 	for (size_t i = 0; i < CUBE_TEMPLATE_TEXTS; i++)
 		cube_buf_done(&t->texts[i]);
 	cube_buf_done(&t->log);
@@ -250,6 +252,7 @@ struct remove_work {
 	struct cube_work work;
 	struct cube_domain *domain;
 	struct cube_service *service;
+	struct cube_buf layers;
 	char name[CUBE_ID_MAX + 1];
 };
 
@@ -258,7 +261,12 @@ static void remove_run(struct cube_work *w)
 	struct remove_work *rw = cube_container_of(w, struct remove_work, work);
 	struct cube_domain *d = rw->domain;
 	struct cube_err err;
+	const struct cube_buf none = CUBE_BUF(0);
 	int r = cube_backend_template_remove(rw->service->backend, rw->name, &err);
+
+	if (r == 0)
+		cube_build_prune(rw->service->backend, &rw->layers, &none);
+	cube_buf_done(&rw->layers);
 
 	cube_domain_enter(d);
 	if (r < 0 && r != -ENOENT) {
@@ -334,6 +342,8 @@ int cube_template_remove(struct cube_template_entry *t, struct cube_err *err)
 	rw->work.key = cube_backend_queue_key(t->service->backend, t->service);
 	rw->domain = d;
 	rw->service = t->service;
+	rw->layers = t->layers;
+	t->layers = CUBE_BUF(CUBE_LAYERS_TEXT);
 	(void)snprintf(rw->name, sizeof(rw->name), "%s", t->info.name);
 	template_unmark(d, t);
 	template_delist(t);

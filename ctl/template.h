@@ -16,6 +16,8 @@ enum cube_template_text {
 #define CUBE_TEMPLATE_TEXTS     4
 #define CUBE_TEMPLATE_ALIAS_MAX 255
 #define CUBE_TEMPLATE_TEXT_MAX  ((size_t)1 << 20)
+#define CUBE_LAYER_NAME         33 /* bytes of a layer's name */
+#define CUBE_LAYERS_TEXT        ((size_t)1 << 18)
 
 /* Defaults of sandboxes; 0 and "": not said. */
 struct cube_template_keys {
@@ -38,6 +40,8 @@ struct cube_template_entry {
 	struct cube_buf log; /* progress lines, the last 256 KiB */
 	struct cube_err failure;
 	unsigned percent;           /* of the import */
+	struct cube_buf layers;     /* names of those that builds made, one a line, the lowest first */
+	char box[17];               /* mark of the sandbox of a step that is under way; "": none */
 	char step[160];             /* of the build; "": it is an import */
 	struct cube_cancel *import; /* an import or a build is under way */
 	struct cube_waitq changed;

@@ -38,6 +38,11 @@ static json_t *record_json(const struct cube_template_entry *t)
 	json_t *o = json_pack("{s:I,s:I,s:i,s:s}", "memory", (json_int_t)l->memory, "disk",
 			      (json_int_t)l->disk, "cpus", (int)l->cpus_milli, "os", t->keys.os);
 
+	if (o != NULL) {
+		(void)json_object_set_new(o, "layers",
+					  cube_bytes_json(cube_buf_str(&t->layers), t->layers.len));
+		(void)json_object_set_new(o, "box", json_string(t->box));
+	}
 	for (size_t i = 0; o != NULL && i < CUBE_TEMPLATE_TEXTS; i++)
 		(void)json_object_set_new(o, record_texts[i],
 					  cube_bytes_json(cube_buf_str(&t->texts[i]), t->texts[i].len));
@@ -66,6 +71,8 @@ static void record_take(struct cube_template_entry *t, const json_t *o)
 	t->keys.limits.disk = (uint64_t)cube_json_int(o, "disk", 0);
 	t->keys.limits.cpus_milli = (uint32_t)cube_json_int(o, "cpus", 0);
 	(void)snprintf(t->keys.os, sizeof(t->keys.os), "%s", cube_json_str(o, "os", ""));
+	(void)cube_bytes_read(json_object_get(o, "layers"), &t->layers);
+	(void)snprintf(t->box, sizeof(t->box), "%s", cube_json_str(o, "box", ""));
 	for (size_t i = 0; i < CUBE_TEMPLATE_TEXTS; i++)
 		(void)cube_bytes_read(json_object_get(o, record_texts[i]), &t->texts[i]);
 }

@@ -6,6 +6,7 @@
 
 #include "backends/base/name.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/recipe.h"
 
 #define ALIAS_IMAGE "image:"
 #define ALIASES_MAX 64
@@ -103,6 +104,16 @@ static int aliases_check(const struct cube_template_entry *t, const char *text, 
 	return r;
 }
 
+static int build_check(const char *text, size_t len, bool final, struct cube_err *err)
+{
+	struct cube_recipe recipe;
+	int r = cube_recipe_parse(text, len, final, &recipe, err);
+
+	if (r == 0)
+		cube_recipe_done(&recipe);
+	return r;
+}
+
 int cube_template_check_text(const struct cube_template_entry *t, enum cube_template_text which,
 			     const char *text, size_t len, bool final, struct cube_err *err)
 {
@@ -112,7 +123,7 @@ int cube_template_check_text(const struct cube_template_entry *t, enum cube_temp
 		return cube_fail(err, -EINVAL, "a NUL is no part of a text");
 	if (which == CUBE_TEMPLATE_ALIASES)
 		return aliases_check(t, text, len, final, err);
-	return 0;
+	return which == CUBE_TEMPLATE_BUILD ? build_check(text, len, final, err) : 0;
 }
 
 int cube_template_set_text(struct cube_template_entry *t, enum cube_template_text which, const char *text,

@@ -21,8 +21,8 @@ static const struct cube_verb *const root_verbs[] = {
 	&cube_verb_mkdir,  &cube_verb_rmdir,    &cube_verb_mv,
 	&cube_verb_sweep,  &cube_verb_root_set, NULL};
 static const struct cube_verb *const backend_verbs[] = {&cube_verb_refresh, NULL};
-static const struct cube_verb *const template_verbs[] = {&cube_verb_template_import,
-							 &cube_verb_template_cancel, NULL};
+static const struct cube_verb *const template_verbs[] = {
+	&cube_verb_template_import, &cube_verb_template_build, &cube_verb_template_cancel, NULL};
 static const struct cube_verb *const pool_verbs[] = {&cube_verb_pool_drain, &cube_verb_pool_refill, NULL};
 static const struct cube_verb *const cube_verbs_of_cube[] = {&cube_verb_life_start,
 							     &cube_verb_life_stop,

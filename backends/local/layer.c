@@ -73,11 +73,11 @@ static int layer_take(struct cube_local *b, struct local_cube *c, const char *na
 	return cube_local_set_give(&b->store, c->id, name, err);
 }
 
-static int layer_make(struct cube_local *b, struct local_cube *c, struct cube_local_import_tmp *tmp,
-		      int *ret_root, struct cube_err *err)
+static int layer_make(struct cube_local *b, struct local_cube *c, const char *name,
+		      struct cube_local_import_tmp *tmp, int *ret_root, struct cube_err *err)
 {
 	struct cube_local_template t = {.t = {.source = "a step of a build", .size = UINT64_MAX}};
-	const struct cube_template_order o = {.name = tmp->name, .source = "/", .fd = c->dir};
+	const struct cube_template_order o = {.name = name, .source = "/", .fd = c->dir};
 	int rc;
 
 	cube_template_config_init(&t.config);
@@ -87,7 +87,7 @@ static int layer_make(struct cube_local *b, struct local_cube *c, struct cube_lo
 	if (rc == 0)
 		rc = cube_file_remove_tree(tmp->dir, "tree");
 	if (rc == 0)
-		rc = layer_take(b, c, tmp->name, err);
+		rc = layer_take(b, c, name, err);
 	if (rc == 0)
 		rc = cube_local_template_write(tmp->dir, &t, err);
 	if (rc == 0)
@@ -114,8 +114,7 @@ int cube_local_template_commit(struct cube_backend *base, const char *id, const 
 		return cube_fail(err, -EBUSY, "sandbox %s is not stopped", id);
 	if (cube_cancel_fired(cancel))
 		return cube_fail(err, -EINTR, "interrupted");
-	(void)snprintf(tmp.name, sizeof(tmp.name), "%s", name);
-	rc = layer_make(b, c, &tmp, &root, err);
+	rc = layer_make(b, c, name, &tmp, &root, err);
 	if (rc < 0)
 		cube_local_import_tmp_drop(b, &tmp, false);
 	cube_local_import_tmp_end(&tmp);

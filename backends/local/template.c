@@ -44,10 +44,10 @@ static int template_open_host(struct cube_local *b, struct cube_local_base *ret,
 
 	if (!b->mask)
 		return cube_fail(err, -EOPNOTSUPP, "the template host cannot be used: %s", b->host_why);
-	rc = cube_local_mask_get(b->mask, &ret->lower[0], err);
+	rc = cube_local_mask_get(b->mask, &ret->lower[ret->n_lower], err);
 	if (rc < 0)
 		return rc;
-	ret->n_lower = 1;
+	ret->n_lower++;
 	if (b->host->slash < 0)
 		return 0;
 	slash = fcntl(b->host->slash, F_DUPFD_CLOEXEC, 3);

@@ -2,7 +2,7 @@
 /* import and cancel of a template. */
 #include <errno.h>
 
-#include "ctl/ctl_priv.h"
+#include "ctl/build.h"
 #include "ctl/verbs/verbs.h"
 
 #define IMPORT_KEYS 16
@@ -57,6 +57,51 @@ const struct cube_verb cube_verb_template_import = {
 	.max = 1 + IMPORT_KEYS,
 	.needs = CUBE_CAP_TEMPLATES,
 	.run = import_run,
+};
+
+static void build_done(struct cube_build *b)
+{
+	struct cube_verb_call *call = b->ctx;
+
+	call->state = NULL;
+	call->err = b->err;
+	cube_verb_finish(call, b->code);
+}
+
+static void build_cancel(struct cube_verb_call *call)
+{
+	struct cube_build *b = cube_steal(call->state);
+
+	b->done = NULL;
+	cube_cancel_fire(b->cancel);
+	(void)cube_fail(&call->err, -EINTR,
+			"build: interrupted; the same again goes on with the steps that are done");
+}
+
+static int build_run(struct cube_verb_call *call, struct cube_err *err)
+{
+	const char *context = call->n_words > 1 ? call->words[1] : NULL;
+	struct cube_build *b;
+
+	if (context != NULL && context[0] != '/')
+		return cube_fail(err, -EINVAL, "build '%s': an absolute path of this machine", context);
+	int r = cube_template_build(call->domain, call->object, &call->by, context, &b, err);
+	if (r < 0)
+		return r;
+	b->done = build_done;
+	b->ctx = call;
+	call->state = b;
+	call->cancel = build_cancel;
+	return 1;
+}
+
+const struct cube_verb cube_verb_template_build = {
+	.name = "build",
+	.args = "[HOSTDIR]",
+	.summary = "make it of the steps in its file build; HOSTDIR has what a Dockerfile copies",
+	.max = 1,
+	.needs = CUBE_CAP_BUILD,
+	.run = build_run,
 };
 
 static int cancel_run(struct cube_verb_call *call, struct cube_err *err)

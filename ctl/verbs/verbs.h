@@ -13,7 +13,7 @@ extern const struct cube_verb cube_verb_mkdir, cube_verb_rmdir, cube_verb_mv;
 /* backend */
 extern const struct cube_verb cube_verb_refresh;
 /* template */
-extern const struct cube_verb cube_verb_template_import, cube_verb_template_cancel;
+extern const struct cube_verb cube_verb_template_import, cube_verb_template_build, cube_verb_template_cancel;
 /* pool */
 extern const struct cube_verb cube_verb_pool_drain, cube_verb_pool_refill;
 /* sandbox */

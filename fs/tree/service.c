@@ -15,6 +15,7 @@ CUBE_RENDER(template_ctl, struct cube_template_entry, cube_show_template_ctl(o, 
 	CUBE_RENDER(name, struct cube_template_entry,                                                        \
 		    cube_buf_add(out, cube_buf_str(&o->texts[which]), o->texts[which].len))
 TEMPLATE_RENDER(template_aliases, CUBE_TEMPLATE_ALIASES)
+TEMPLATE_RENDER(template_build, CUBE_TEMPLATE_BUILD)
 CUBE_RENDER(template_log, struct cube_template_entry, cube_buf_add(out, o->log.data, o->log.len))
 
 /* ---- backends/ ---- */
@@ -173,6 +174,11 @@ static const struct cube_entry template_entries[] = {
 	 .slot = TEMPLATE_ALIASES,
 	 .render = template_aliases_text,
 	 TEMPLATE_TEXT(CUBE_TEMPLATE_ALIASES)},
+	{.name = "build",
+	 .slot = TEMPLATE_BUILD,
+	 .render = template_build_text,
+	 .needs = CUBE_CAP_BUILD,
+	 TEMPLATE_TEXT(CUBE_TEMPLATE_BUILD)},
 };
 
 static const struct cube_level template_level = {CUBE_LEVEL(template_entries),
