@@ -14,6 +14,7 @@
 #include "ctl/cube.h"
 #include "ctl/domain.h"
 #include "ctl/job.h"
+#include "ctl/ring.h"
 #include "ctl/session.h"
 #include "ctl/template.h"
 
@@ -23,6 +24,7 @@
 #define CUBE_DONE_MAX     (UINT64_C(8) << 10) /* bytes of `done` lines that are kept */
 #define CUBE_KEYS_MAX     256u                /* keys of one create line */
 #define CUBE_POOL_THREADS 64u
+#define CUBE_LOGS_OPEN    1024u /* transcripts of which the file is open */
 
 /* ---- Domain ---- */
 
@@ -45,11 +47,12 @@ struct cube_domain_own {
 	struct cube_alarm sync;
 	struct cube_work sync_work;
 	bool syncing;
-	bool stocks_go;          /* pools may begin to make sandboxes */
-	unsigned sweeps;         /* that are under way */
-	struct cube_alarm usage; /* counters are due */
-	struct cube_alarm guard; /* guard.c looks at the disk */
-	bool guarding;           /* it does */
+	struct cube_ring_set logs; /* of the sandboxes: open files */
+	bool stocks_go;            /* pools may begin to make sandboxes */
+	unsigned sweeps;           /* that are under way */
+	struct cube_alarm usage;   /* counters are due */
+	struct cube_alarm guard;   /* guard.c looks at the disk */
+	bool guarding;             /* it does */
 };
 
 static inline struct cube_domain_own *cube_domain_own(struct cube_domain *d)
@@ -265,6 +268,7 @@ struct cube_cube *cube_cube_new(struct cube_domain *d); /* one reference; NULL: 
 int cube_cube_enlist(struct cube_cube *c, struct cube_err *err);
 /* Makes or opens STATE/cubes/UID and the logs in it. */
 int cube_cube_open_dir(struct cube_cube *c, struct cube_err *err);
+int cube_cube_open_log(struct cube_cube *c, struct cube_err *err);
 /* Why it does not run, for a sentence: the failure or the reason, "" where that says no more than the state.
  */
 const char *cube_cube_why(const struct cube_cube *c);
@@ -444,6 +448,7 @@ void cube_journal_end(struct cube_job *j);
 void cube_journal_gone(struct cube_job *j);
 void cube_journal_session(struct cube_session *s); /* where its shell is, what it has */
 int cube_journal_flush(struct cube_cube *c, struct cube_err *err);
+void cube_journal_rest(struct cube_cube *c); /* not needed for a while: its file is closed until then */
 int cube_journal_load(struct cube_cube *c, struct cube_err *err);
 int cube_journal_compact(struct cube_cube *c, struct cube_err *err);
 

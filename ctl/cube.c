@@ -217,6 +217,15 @@ void cube_cube_delist(struct cube_cube *c)
 	cube_wake(&d->changed);
 }
 
+int cube_cube_open_log(struct cube_cube *c, struct cube_err *err)
+{
+	int r = cube_transcript_open(c->dir_fd, &c->log, err);
+
+	if (r == 0)
+		cube_transcript_share(c->log, &cube_domain_own(c->domain)->logs);
+	return r;
+}
+
 int cube_cube_open_dir(struct cube_cube *c, struct cube_err *err)
 {
 	int r = cube_file_mkdir(cube_domain_own(c->domain)->cubes_fd, c->uid, 0700, &c->dir_fd);
@@ -224,7 +233,7 @@ int cube_cube_open_dir(struct cube_cube *c, struct cube_err *err)
 	if (r < 0)
 		return cube_fail(err, r, "sandbox '%s': its state directory: %s", c->name,
 				 cube_errno_text(r));
-	return cube_transcript_open(c->dir_fd, &c->log, err);
+	return cube_cube_open_log(c, err);
 }
 
 /* ---- State ---- */
@@ -273,6 +282,8 @@ void cube_cube_enter(struct cube_cube *c, enum cube_phase phase, const char *rea
 	if (phase == CUBE_RUNNING)
 		cube_metrics_begin(c->domain);
 	cube_say_life(c);
+	if (phase == CUBE_STOPPED || phase == CUBE_ERROR)
+		cube_journal_rest(c);
 	if (event != NULL)
 		cube_cube_event(c, event, c->reason);
 	cube_cube_changed(c);

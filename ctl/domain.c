@@ -162,6 +162,7 @@ static struct cube_domain *domain_new(const struct cube_domain_options *o)
 	cube_alarm_init(&own->sync, domain_sync_due);
 	cube_alarm_init(&own->guard, domain_guard_due);
 	cube_list_init(&own->unsynced);
+	cube_ring_set_init(&own->logs, CUBE_LOGS_OPEN);
 	d->state_dir = cube_strdup(o->state_dir);
 	d->by_name = cube_map_new();
 	d->errors = cube_errlog_new();

@@ -191,6 +191,14 @@ static int journal_append(struct cube_own *own)
 	return code;
 }
 
+void cube_journal_rest(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+
+	cube_close_auto(&own->journal_fd);
+	own->journal_fd = -1;
+}
+
 int cube_journal_flush(struct cube_cube *c, struct cube_err *err)
 {
 	struct cube_own *own = cube_own(c);
@@ -232,8 +240,7 @@ int cube_journal_compact(struct cube_cube *c, struct cube_err *err)
 	if (r == 0)
 		r = cube_state_replace(c->dir_fd, "journal", all.data, all.len);
 	if (r == 0) {
-		cube_close_auto(&own->journal_fd);
-		own->journal_fd = -1;
+		cube_journal_rest(c);
 		own->journal_size = own->journal_base = all.len;
 	}
 	cube_buf_done(&all);

@@ -295,7 +295,7 @@ static int load_kept(struct cube_cube *c, struct cube_err *err)
 
 static int load_living(struct cube_cube *c, struct cube_err *err)
 {
-	int r = cube_transcript_open(c->dir_fd, &c->log, err);
+	int r = cube_cube_open_log(c, err);
 
 	if (r == 0)
 		r = cube_journal_load(c, err);

@@ -110,6 +110,7 @@ int cube_ring_open(struct cube_ring *r, int dir_fd, const char *name, uint64_t l
 
 	*r = (struct cube_ring){.dir_fd = dir_fd, .fd = -1, .name = name, .limit = limit};
 	cube_waitq_init(&r->grown);
+	cube_list_init(&r->lru);
 	found = ring_find(r, &base);
 	if (found < 0)
 		return cube_fail(err, found, "%s: %s", name, cube_errno_text(found));
@@ -128,9 +129,60 @@ int cube_ring_open(struct cube_ring *r, int dir_fd, const char *name, uint64_t l
 	return 0;
 }
 
+/* ---- Open files ---- */
+
+void cube_ring_set_init(struct cube_ring_set *s, unsigned max)
+{
+	*s = (struct cube_ring_set){.max = max};
+	cube_list_init(&s->open);
+}
+
+static void ring_leave_set(struct cube_ring *r)
+{
+	if (r->set == NULL || r->fd < 0)
+		return;
+	cube_list_remove(&r->lru);
+	r->set->n--;
+}
+
+static void ring_enter_set(struct cube_ring *r)
+{
+	struct cube_ring_set *s = r->set;
+
+	if (s == NULL)
+		return;
+	cube_list_push(&s->open, &r->lru);
+	if (++s->n <= s->max)
+		return;
+	cube_ring_close(cube_list_entry(s->open.next, struct cube_ring, lru));
+}
+
+/* Before each use of its file. */
+static int ring_need(struct cube_ring *r)
+{
+	if (r->fd >= 0) {
+		ring_leave_set(r);
+	} else {
+		r->fd = ring_open_file(r, r->base, 0);
+		if (r->fd < 0)
+			return -errno;
+	}
+	ring_enter_set(r);
+	return 0;
+}
+
+void cube_ring_share(struct cube_ring *r, struct cube_ring_set *set)
+{
+	r->set = set;
+	if (r->fd >= 0)
+		ring_enter_set(r);
+}
+
 void cube_ring_close(struct cube_ring *r)
 {
+	ring_leave_set(r);
 	cube_close_auto(&r->fd);
+	r->fd = -1;
 }
 
 /* Begin a new file with what is kept. The old one goes only when the new one is whole. */
@@ -172,8 +224,11 @@ void cube_ring_trim(struct cube_ring *r, uint64_t first)
 
 int cube_ring_add(struct cube_ring *r, const void *text, size_t len)
 {
-	int w = cube_file_write_all(r->fd, text, len);
+	int w = ring_need(r);
 
+	if (w < 0)
+		return w;
+	w = cube_file_write_all(r->fd, text, len);
 	if (w < 0) {
 		(void)!ftruncate(r->fd, (off_t)(r->end - r->base));
 		return w;
@@ -186,7 +241,7 @@ int cube_ring_add(struct cube_ring *r, const void *text, size_t len)
 	return 0;
 }
 
-ssize_t cube_ring_read(const struct cube_ring *r, uint64_t *pos, void *data, size_t len)
+ssize_t cube_ring_read(struct cube_ring *r, uint64_t *pos, void *data, size_t len)
 {
 	uint64_t left;
 	ssize_t n;
@@ -196,6 +251,9 @@ ssize_t cube_ring_read(const struct cube_ring *r, uint64_t *pos, void *data, siz
 	if (*pos >= r->end)
 		return 0;
 	left = r->end - *pos;
+	n = ring_need(r);
+	if (n < 0)
+		return n;
 	n = pread(r->fd, data, len < left ? len : left, (off_t)(*pos - r->base));
 	if (n < 0)
 		return -errno;

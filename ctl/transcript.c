@@ -41,6 +41,11 @@ int cube_transcript_open(int dir_fd, struct cube_transcript **ret, struct cube_e
 	return 0;
 }
 
+void cube_transcript_share(struct cube_transcript *t, struct cube_ring_set *set)
+{
+	cube_ring_share(&t->ring, set);
+}
+
 void cube_transcript_close(struct cube_transcript *t)
 {
 	if (t == NULL)

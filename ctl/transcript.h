@@ -18,6 +18,9 @@ struct cube_transcript;
 
 int cube_transcript_open(int dir_fd, struct cube_transcript **ret, struct cube_err *err);
 void cube_transcript_close(struct cube_transcript *t);
+/* Its file is one of a number that are open (ring.h). */
+struct cube_ring_set;
+void cube_transcript_share(struct cube_transcript *t, struct cube_ring_set *set);
 
 /* Adds @len bytes of text from @source ("life", "7 out"): one line for each line, bytes that are not printable
  * UTF-8 as \xHH. A last line without newline is kept back until it is completed, or @final. */

@@ -210,6 +210,8 @@ int mem_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, c
 /* What @template has, into the empty directory @root. */
 int mem_tree_fill(struct mem *m, const char *template, int root, struct cube_cancel *cancel,
 		  struct cube_err *err);
+/* Opens both directories of a sandbox, if they are not: stopped ones keep no descriptors. */
+int mem_tree_open_box(struct mem_box *b);
 /* A name below the instance's directory: "ID/root". Makes both directories of a sandbox from @template. */
 int mem_tree_make(struct mem *m, const char *id, const char *template, struct cube_cancel *cancel,
 		  int *ret_root, int *ret_workspace, struct cube_err *err);

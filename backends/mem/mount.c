@@ -51,12 +51,13 @@ void mem_mounts_close(struct mem_box *b)
 }
 
 /* The directory at which it is seen is made where it is missing. */
-static int mount_point(const struct mem_box *b, const char *path)
+static int mount_point(struct mem_box *b, const char *path)
 {
 	static const struct cube_file_owner make = {.uid = (uid_t)-1, .gid = (gid_t)-1, .mode = 0755};
 	const char *rest;
+	int open = mem_tree_open_box(b); /* a stopped one has them closed */
 	int dir = mem_tree_split(b, path, &rest, NULL);
-	int fd = cube_file_beneath(dir, strcmp(rest, ".") == 0 ? "" : rest, &make);
+	int fd = open < 0 ? open : cube_file_beneath(dir, strcmp(rest, ".") == 0 ? "" : rest, &make);
 
 	if (fd >= 0)
 		close(fd);

@@ -53,6 +53,13 @@ static void box_change(struct mem_box *box, enum cube_state state)
 	mem_box_settle(box, was_still);
 }
 
+static void box_rest(struct mem_box *box)
+{
+	cube_close_auto(&box->root);
+	cube_close_auto(&box->workspace);
+	box->root = box->workspace = -1;
+}
+
 /* ---- Start and stop ---- */
 
 int mem_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err)
@@ -65,6 +72,11 @@ int mem_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel
 	if (box == NULL)
 		return -ENOENT;
 	if (box->state == CUBE_IS_STOPPED) {
+		int r = mem_tree_open_box(box);
+
+		if (r < 0)
+			return box_unlock(
+				box, cube_fail(err, r, "open the files of %s: %s", id, cube_errno_text(r)));
 		box->state = CUBE_IS_RUNNING;
 		box->boot = ++box->mem->boots;
 		box->reason[0] = '\0';
@@ -127,6 +139,7 @@ int mem_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cu
 	if (box->state != CUBE_IS_GONE) {
 		box_signal(box, SIGKILL);
 		mem_box_halt(box, CUBE_IS_STOPPED, "stopped", "the sandbox was stopped");
+		box_rest(box);
 	}
 	mem_box_unref(box);
 	return lock_give(m, 0);
@@ -266,7 +279,9 @@ int mem_root(struct cube_backend *b, const char *id, struct cube_root *ret, stru
 	root.mounts[0].fd = -1;
 	root.generation = box->generation;
 	mem_root_owners(&root);
-	r = reopen(box->root, &root.fd);
+	r = mem_tree_open_box(box);
+	if (r == 0)
+		r = reopen(box->root, &root.fd);
 	if (r == 0)
 		r = reopen(box->workspace, &root.mounts[0].fd);
 	if (r == 0)
@@ -277,5 +292,7 @@ int mem_root(struct cube_backend *b, const char *id, struct cube_root *ret, stru
 	} else {
 		*ret = root;
 	}
+	if (box->state == CUBE_IS_STOPPED)
+		box_rest(box);
 	return box_unlock(box, r);
 }

@@ -96,6 +96,21 @@ static int make_two(int dir, const char *id, int *ret_root, int *ret_workspace)
 	return r;
 }
 
+int mem_tree_open_box(struct mem_box *b)
+{
+	cube_auto_fd dir = -1;
+	int r = 0;
+
+	if (b->root >= 0 && b->workspace >= 0)
+		return 0;
+	r = open_dir(b->mem->dir, b->id, &dir);
+	if (r == 0 && b->root < 0)
+		r = open_dir(dir, "root", &b->root);
+	if (r == 0 && b->workspace < 0)
+		r = open_dir(dir, "workspace", &b->workspace);
+	return r;
+}
+
 int mem_tree_make(struct mem *m, const char *id, const char *template, struct cube_cancel *cancel,
 		  int *ret_root, int *ret_workspace, struct cube_err *err)
 {

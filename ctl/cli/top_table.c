@@ -24,7 +24,10 @@ static uint64_t top_number(const char *word)
 
 static void top_copy(char *to, size_t size, const char *from)
 {
-	(void)snprintf(to, size, "%s", strcmp(from, "-") == 0 ? "" : from);
+	size_t len = strcmp(from, "-") == 0 ? 0 : strnlen(from, size - 1); /* what is too long is cut */
+
+	memcpy(to, from, len);
+	to[len] = '\0';
 }
 
 /* NAME STATE BACKEND TEMPLATE IDLE LIFE PIDS CPU MEMORY DISK label.NAME=VALUE ... In place. */

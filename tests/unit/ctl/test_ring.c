@@ -64,6 +64,39 @@ static void ring_is(struct cube_ring *r, uint64_t pos, const char *want)
 	assert_memory_equal(got, want, (size_t)n);
 }
 
+/* More rings than open files: each has all of its own, whoever was used before. */
+static void test_ring_shares(void **state)
+{
+	static const char *const names[] = {"a", "b", "c", "d"};
+	const struct place *p = *state;
+	struct cube_ring rings[CUBE_COUNT(names)];
+	struct cube_ring_set set;
+	struct cube_err err;
+
+	cube_ring_set_init(&set, 2);
+	for (unsigned i = 0; i < CUBE_COUNT(names); i++) {
+		assert_int_equal(cube_ring_open(&rings[i], p->fd, names[i], 1 << 20, &err), 0);
+		cube_ring_share(&rings[i], &set);
+		assert_true(set.n <= 2);
+	}
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 0; i < CUBE_COUNT(names); i++) {
+			assert_int_equal(cube_ring_add(&rings[i], names[i], 1), 0);
+			assert_int_equal(cube_ring_add(&rings[i], "\n", 1), 0);
+			assert_int_equal(set.n, 2);
+		}
+	}
+	for (unsigned i = 0; i < CUBE_COUNT(names); i++) {
+		char want[16];
+
+		(void)snprintf(want, sizeof(want), "%s\n%s\n%s\n", names[i], names[i], names[i]);
+		ring_is(&rings[i], 0, want);
+		cube_ring_close(&rings[i]);
+		cube_ring_close(&rings[i]);
+	}
+	assert_int_equal(set.n, 0);
+}
+
 static void test_ring_persists(void **state)
 {
 	struct cube_ring r;
@@ -296,9 +329,9 @@ static void test_errlog(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_ring_persists), TEST(test_ring_half_a_line),   TEST(test_ring_limit),
-		TEST(test_ring_wakes),    TEST(test_transcript),         TEST(test_transcript_long_line),
-		TEST(test_events),        cmocka_unit_test(test_errlog),
+		TEST(test_ring_persists), TEST(test_ring_half_a_line), TEST(test_ring_limit),
+		TEST(test_ring_wakes),    TEST(test_transcript),       TEST(test_transcript_long_line),
+		TEST(test_ring_shares),   TEST(test_events),           cmocka_unit_test(test_errlog),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
