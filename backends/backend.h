@@ -325,7 +325,7 @@ struct cube_backend_ops {
 	int (*resume)(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
 		      struct cube_err *err);
 
-	/* CUBE_CAP_CPUS, _MEMORY, _PIDS: change limits of a running or stopped one; 0 leaves one as it is. */
+	/* CUBE_CAP_CPUS, _MEMORY, _PIDS, _DISK: change limits of a running or stopped one; 0 leaves one as it is. */
 	int (*limit)(struct cube_backend *b, const char *id, const struct cube_limits *limits,
 		     struct cube_err *err);
 

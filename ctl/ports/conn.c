@@ -100,7 +100,6 @@ static void conn_ended(struct port_conn *c)
 	if (!cube_list_empty(&c->link)) {
 		cube_list_remove(&c->link);
 		c->port->n_conns--;
-		cube_use_end(c->cube);
 		cube_door_again(c->port->door);
 	}
 	conn_unref(c);
@@ -368,7 +367,6 @@ void cube_conn_through(struct cube_port *p, int fd)
 	}
 	cube_list_push(&p->conns, &c->link);
 	p->n_conns++;
-	cube_use_begin(p->cube);
 	/* Whoever may speak first inside: nothing need be said here before it is heard. */
 	if (c->gate.own || c->gate.open)
 		conn_dial_begin(c);

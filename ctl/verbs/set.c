@@ -66,6 +66,8 @@ static void limit_take(struct cube_cube *c, const struct cube_limits *l)
 		c->limits.memory = l->memory;
 	if (l->pids != 0)
 		c->limits.pids = l->pids;
+	if (l->disk != 0)
+		c->limits.disk = l->disk;
 }
 
 static void limit_run(struct cube_work *w)
@@ -133,8 +135,6 @@ static int set_run(struct cube_verb_call *call, struct cube_err *err)
 	int r = cube_keys_limit(call->words[1], value, &limits, &cap, err);
 	if (r == 0)
 		return cube_cube_set(c, call->words[1], value, err);
-	if (r == 1 && cap == CUBE_CAP_DISK)
-		return cube_fail(err, -EOPNOTSUPP, "set disk: it is fixed when a sandbox is made");
 	if (r == 1)
 		r = cube_backend_need(c->service->backend, cap, err);
 	return r < 0 ? r : set_limit(call, &limits, err);
