@@ -38,6 +38,11 @@ static const struct {
 	{"build", "build templates from steps"},
 	{"adopt", "take over a sandbox that is there (adopt=)"},
 	{"access", "say how other tools reach a sandbox"},
+	{"accounts", "make a user (user=)"},
+	{"hosts", "give names to addresses (host.NAME=)"},
+	{"privileged", "make privileged sandboxes"},
+	{"gpu", "give a sandbox a gpu"},
+	{"kvm", "give a sandbox /dev/kvm"},
 };
 
 const char *cube_cap_name(unsigned n)

@@ -64,8 +64,14 @@ enum cube_cap {
 	CUBE_CAP_BUILD = 1u << 18,   /* template_commit, template_derive */
 	CUBE_CAP_ADOPT = 1u << 19,   /* adopt, let_go */
 	CUBE_CAP_ACCESS = 1u << 20,  /* access */
+	/* Of create alone: what a sandbox is made with. */
+	CUBE_CAP_ACCOUNTS = 1u << 21,   /* spec.user */
+	CUBE_CAP_HOSTS = 1u << 22,      /* spec.hosts */
+	CUBE_CAP_PRIVILEGED = 1u << 23, /* spec.privileged */
+	CUBE_CAP_GPU = 1u << 24,        /* spec.gpu */
+	CUBE_CAP_KVM = 1u << 25,        /* /dev/kvm inside */
 };
-#define CUBE_CAP_COUNT 21
+#define CUBE_CAP_COUNT 26
 /* "exec", "files", ... of bit number @n; NULL beyond. */
 const char *cube_cap_name(unsigned n);
 
@@ -113,6 +119,12 @@ struct cube_spec {
 	size_t n_labels;
 	const struct cube_pair *extra; /* keys of this backend (ops->keys); others were refused before */
 	size_t n_extra;
+	const char *user;  /* an account to be there, made with a home if it is missing, and the owner of
+			      /workspace; NULL: none */
+	uint32_t user_uid; /* its number; 0: any. One that is there with another: -EINVAL */
+	bool gpu;
+	const struct cube_pair *hosts; /* name and address, for /etc/hosts */
+	size_t n_hosts;
 	const struct cube_spec_volume *volumes; /* CUBE_CAP_VOLUMES; no two at one path */
 	size_t n_volumes;
 };

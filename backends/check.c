@@ -204,6 +204,29 @@ static int check_volumes(const struct cube_backend *b, const struct cube_spec *s
 	return r;
 }
 
+/* What is asked for beyond the defaults, each with its capability. */
+static int check_inside(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err)
+{
+	const struct {
+		bool set;
+		enum cube_cap cap;
+	} wants[] = {
+		{spec->net == CUBE_NET_OPEN, CUBE_CAP_NET_OPEN},
+		{spec->user != NULL, CUBE_CAP_ACCOUNTS},
+		{spec->n_hosts > 0, CUBE_CAP_HOSTS},
+		{spec->privileged, CUBE_CAP_PRIVILEGED},
+		{spec->gpu, CUBE_CAP_GPU},
+	};
+
+	for (size_t i = 0; i < CUBE_COUNT(wants); i++) {
+		int r = wants[i].set ? cube_backend_need(b, wants[i].cap, err) : 0;
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 int cube_check_spec(const struct cube_backend *b, const struct cube_spec *spec, struct cube_err *err)
 {
 	int r = check_form(spec, err);
@@ -212,8 +235,8 @@ int cube_check_spec(const struct cube_backend *b, const struct cube_spec *spec, 
 		r = check_extra(b, spec, err);
 	if (r == 0)
 		r = cube_check_limits(b, &spec->limits, err);
-	if (r == 0 && spec->net == CUBE_NET_OPEN)
-		r = cube_backend_need(b, CUBE_CAP_NET_OPEN, err);
+	if (r == 0)
+		r = check_inside(b, spec, err);
 	if (r == 0)
 		r = check_volumes(b, spec, err);
 	return r;

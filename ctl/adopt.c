@@ -22,6 +22,9 @@ static const char *adopt_settled(const struct cube_cube *c, const struct cube_ow
 		{c->privileged, "privileged"},
 		{l->memory != 0 || l->disk != 0 || l->pids != 0 || l->cpus_milli != 0, "a limit"},
 		{own->n_volumes > 0, "volume"},
+		{own->inside.user != NULL, "user"},
+		{own->inside.hosts.len > 0, "host.NAME"},
+		{own->inside.gpu, "gpu"},
 		{own->n_extra > 0, "a key of the backend"},
 	};
 

@@ -147,6 +147,8 @@ int cube_spec_make(struct cube_cube *c, struct cube_spec_parts *ret)
 	int r = spec_fill(c, ret);
 	if (r == 0)
 		r = spec_copy(c, ret);
+	if (r == 0)
+		r = cube_inside_spec(c, ret);
 	if (r < 0)
 		cube_spec_done(ret);
 	return r;
@@ -159,6 +161,8 @@ void cube_spec_done(struct cube_spec_parts *p)
 	cube_free(p->strings);
 	cube_free(p->pairs);
 	cube_free(p->volumes);
+	cube_free(p->hosts);
+	cube_free(p->hosts_text);
 	*p = (struct cube_spec_parts){0};
 }
 
@@ -241,8 +245,10 @@ struct cube_env_text *cube_create_env_text(const char *env, size_t len)
 
 static int create_fill_env(struct cube_cube *c, struct cube_err *err)
 {
-	int r = cube_create_default_env(c);
+	int r = cube_inside_env(c);
 
+	if (r == 0)
+		r = cube_create_default_env(c);
 	if (r == 0) {
 		cube_own(c)->env_text = cube_create_env_text(cube_buf_str(&c->env), c->env.len);
 		r = cube_own(c)->env_text != NULL ? 0 : -ENOMEM;

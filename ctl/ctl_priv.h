@@ -159,6 +159,14 @@ void cube_env_text_unref(struct cube_env_text *e);
 /* @env with the defaults (PATH, HOME, ...) for the names that it lacks. NULL: out of memory. */
 struct cube_env_text *cube_create_env_text(const char *env, size_t len);
 
+/* inside.c: what a create line wants to find inside. */
+struct cube_inside {
+	char *user;   /* of sessions and jobs that name none; NULL: root */
+	uint32_t uid; /* its number; 0: any */
+	bool gpu;
+	struct cube_buf hosts; /* NUL-separated NAME=ADDRESS */
+};
+
 struct cube_own {
 	struct cube_cube c;
 	struct cube_op *op; /* under way at the backend */
@@ -197,7 +205,8 @@ struct cube_own {
 	struct cube_binds binds; /* bind.h */
 	bool binds_told;         /* the backend knows all of them since the daemon's start */
 	struct cube_env_text
-		*env_text;        /* c.env over the defaults, shared with the sessions that have seen it */
+		*env_text; /* c.env over the defaults, shared with the sessions that have seen it */
+	struct cube_inside inside;
 	struct cube_buf env_keys; /* env.NAME of the create line, NUL separated */
 	/* journal */
 	int journal_fd; /* -1: not open */
@@ -294,6 +303,19 @@ int cube_adopt_check(struct cube_cube *c, struct cube_err *err);
 int cube_adopt_run(struct cube_op *op);
 /* Under the lock: what @c is, as the backend said it. */
 int cube_adopt_take(struct cube_cube *c, const struct cube_info *info);
+/* inside.c: the keys; then for the backend, the environment, the disk. */
+int cube_inside_user(struct cube_cube *c, const char *value, struct cube_err *err);
+int cube_inside_host(struct cube_cube *c, const char *name, const char *value, struct cube_err *err);
+int cube_inside_gpu(struct cube_cube *c, const char *value, struct cube_err *err);
+int cube_inside_require(struct cube_cube *c, const char *value, struct cube_err *err);
+struct cube_spec_parts;
+int cube_inside_spec(struct cube_cube *c, struct cube_spec_parts *p);
+int cube_inside_env(struct cube_cube *c);
+const char *cube_inside_default_user(const struct cube_cube *c); /* "": the first */
+json_t *cube_inside_save(const struct cube_own *own);
+int cube_inside_load(struct cube_own *own, const json_t *o);
+void cube_inside_init(struct cube_inside *in);
+void cube_inside_done(struct cube_inside *in);
 /* A limit: 1 and its capability, 0 another key, -EINVAL. */
 int cube_keys_limit(const char *key, const char *value, struct cube_limits *limits, enum cube_cap *ret_cap,
 		    struct cube_err *err);
@@ -316,6 +338,8 @@ void cube_create_go(struct cube_cube *c);     /* as soon as its template is ther
 struct cube_spec_parts {
 	struct cube_spec spec;
 	struct cube_pair *pairs;
+	struct cube_pair *hosts;
+	char *hosts_text; /* what hosts point into */
 	struct cube_spec_volume *volumes;
 	char **strings;
 	size_t n_strings;

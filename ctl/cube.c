@@ -79,6 +79,7 @@ static void cube_init(struct cube_cube *c, struct cube_domain *d)
 	cube_buf_init(&c->env, CUBE_ENV_MAX);
 	cube_buf_init(&c->done, CUBE_DONE_MAX);
 	cube_buf_init(&own->env_keys, CUBE_ENV_MAX);
+	cube_inside_init(&own->inside);
 	cube_buf_init(&own->journal, (size_t)64 << 20);
 	cube_alarm_init(&own->relink, cube_relink);
 	cube_alarm_init(&own->destroy_again, cube_destroy_again);
@@ -142,6 +143,7 @@ static void cube_free_keys(struct cube_own *own)
 	cube_use_free(&own->c);
 	cube_binds_free(&own->binds);
 	cube_buf_done(&own->env_keys);
+	cube_inside_done(&own->inside);
 	cube_env_text_unref(own->env_text);
 	cube_labels_free(own->c.labels);
 }

@@ -70,11 +70,11 @@ static void run_fill(struct cube_job *j, struct cube_link_start *s)
 		       : in != NULL && in->timeout_s != 0 ? in->timeout_s
 							  : j->cube->command_timeout_s;
 	s->cwd = j->cwd;
-	s->user = j->user != NULL ? j->user : "";
+	s->user = j->user != NULL ? j->user : cube_inside_default_user(j->cube);
 	if (in != NULL) {
 		s->session = in->number;
 		s->cwd = cube_session_own(in)->new_cwd;
-		s->user = in->user != NULL ? in->user : "";
+		s->user = in->user != NULL ? in->user : cube_inside_default_user(j->cube);
 	}
 	s->out_fd = j->output->out_fd;
 	s->order_fd = j->output->order_fd;

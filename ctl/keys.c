@@ -168,12 +168,21 @@ static int key_volume(struct cube_cube *c, const char *value, struct cube_err *e
 }
 
 static const struct create_key create_keys[] = {
-	{"backend", key_done},  {"template", key_template},
-	{"net", key_net},       {"command_timeout", key_timeout},
-	{"idle", key_idle},     {"lifetime", key_lifetime},
-	{"at_end", key_at_end}, {"privileged", key_privileged},
-	{"pool", key_done},     {"ports", cube_ports_take},
-	{"volume", key_volume}, {"adopt", key_adopt},
+	{"backend", key_done},
+	{"template", key_template},
+	{"net", key_net},
+	{"command_timeout", key_timeout},
+	{"idle", key_idle},
+	{"lifetime", key_lifetime},
+	{"at_end", key_at_end},
+	{"privileged", key_privileged},
+	{"pool", key_done},
+	{"ports", cube_ports_take},
+	{"volume", key_volume},
+	{"adopt", key_adopt},
+	{"user", cube_inside_user},
+	{"gpu", cube_inside_gpu},
+	{"require", cube_inside_require},
 };
 
 /* ---- Families ---- */
@@ -268,13 +277,13 @@ static int key_extra(struct cube_cube *c, const char *key, const char *value, st
 
 static int key_unknown(const struct cube_backend *b, const char *key, struct cube_err *err)
 {
-	struct cube_buf known = CUBE_BUF(300);
+	struct cube_buf known = CUBE_BUF(600);
 
 	for (size_t i = 0; i < CUBE_COUNT(create_keys); i++)
 		cube_buf_printf(&known, "%s, ", create_keys[i].name);
 	for (size_t i = 0; i < CUBE_COUNT(key_limits); i++)
 		cube_buf_printf(&known, "%s, ", key_limits[i].key);
-	cube_buf_adds(&known, "volume.PATH, env.NAME, label.NAME");
+	cube_buf_adds(&known, "volume.PATH, env.NAME, label.NAME, host.NAME");
 	for (const char *const *k = b->ops->keys; k != NULL && *k != NULL; k++)
 		cube_buf_printf(&known, ", %s", *k);
 	int r = cube_fail(err, -EINVAL, "no key '%s'; known: %s", key, cube_buf_str(&known));
@@ -296,6 +305,8 @@ static int key_take(struct cube_cube *c, const struct cube_create_key *k, struct
 		return cube_use_add(c, k->key + 7, k->value, err);
 	if (strncmp(k->key, "env.", 4) == 0)
 		return key_env(c, k->key + 4, k->value, err);
+	if (strncmp(k->key, "host.", 5) == 0)
+		return cube_inside_host(c, k->key + 5, k->value, err);
 	if (strncmp(k->key, "label.", 6) == 0)
 		return cube_label_set(c, k->key + 6, k->value, err);
 	if (key_of_backend(c->service->backend, k->key))

@@ -235,6 +235,8 @@ int cube_state_load(struct cube_cube *c, struct cube_err *err)
 	if (r == 0)
 		r = cube_binds_load(c, json_object_get(o, "binds"));
 	if (r == 0)
+		r = cube_inside_load(cube_own(c), json_object_get(o, "inside"));
+	if (r == 0)
 		r = load_sessions(c, json_object_get(o, "sessions"));
 	if (r == 0)
 		r = cube_ports_load(c, json_object_get(o, "ports"));

@@ -183,6 +183,7 @@ int cube_show_status(struct cube_cube *c, struct cube_buf *out)
 	cube_show_time(out, "idle_since", cube_use_idle_since(c));
 	show_times(c, out);
 	cube_show_str(out, "net", show_net(c));
+	cube_show_str(out, "user", cube_inside_default_user(c));
 	cube_show_num(out, "command_timeout", c->command_timeout_s);
 	cube_show_str(out, "resume", c->resume ? "yes" : "no");
 	show_volumes(c, out);
@@ -348,6 +349,7 @@ static void info_basics(struct cube_cube *c, json_t *o)
 	info_time(o, "idle_since", cube_use_idle_since(c));
 	info_times(c, o);
 	info_str(o, "net", show_net(c));
+	info_str(o, "user", cube_inside_default_user(c));
 	info_num(o, "command_timeout", c->command_timeout_s);
 	(void)json_object_set_new(o, "resume", json_boolean(c->resume));
 	info_num(o, "commands", show_commands(c));

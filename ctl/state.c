@@ -238,6 +238,7 @@ static json_t *state_json(struct cube_cube *c)
 			      "failure", c->failure.code, "failure_text", state_str(c->failure.text))) < 0 ||
 	    json_object_set_new(o, "volumes", cube_use_save(c)) < 0 ||
 	    json_object_set_new(o, "binds", cube_binds_save(c)) < 0 ||
+	    json_object_set_new(o, "inside", cube_inside_save(own)) < 0 ||
 	    json_object_set_new(o, "ports", cube_ports_state(c)) < 0 ||
 	    json_object_set_new(o, "times", state_times(&c->times)) < 0) {
 		json_decref(o);

@@ -7,6 +7,7 @@
 #include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
+#include "backends/local/account.h"
 #include "backends/local/owner.h"
 #include "backends/local/standstill.h"
 
@@ -23,8 +24,6 @@
 
 static int create_check(const struct cube_local *b, const struct cube_spec *spec, struct cube_err *err)
 {
-	if (spec->privileged)
-		return cube_fail(err, -EOPNOTSUPP, "the local backend has no privileged sandboxes");
 	if (spec->limits.disk)
 		return cube_fail(err, -EOPNOTSUPP, "a limit on disk cannot be kept by the store '%s'",
 				 b->store.ops->name);
@@ -57,7 +56,8 @@ static int create_record(struct cube_local *b, const struct cube_spec *spec, str
 	return rc == 0 ? cube_local_template_check_run(b, r->template, err) : rc;
 }
 
-static int create_files(struct cube_local *b, struct local_cube *c, struct cube_err *err)
+static int create_files(struct cube_local *b, struct local_cube *c, const struct cube_spec *spec,
+			struct cube_err *err)
 {
 	const struct cube_local_seed seed = {
 		.id = c->id,
@@ -65,10 +65,16 @@ static int create_files(struct cube_local *b, struct local_cube *c, struct cube_
 		.resolv = c->rec.net == CUBE_NET_OPEN ? cube_local_net_resolv(&b->net)
 						      : "# no network (net=none)\n",
 		.ids = &b->host->ids,
+		.hosts = spec->hosts,
+		.n_hosts = spec->n_hosts,
 	};
 	int rc = cube_local_set_make(&b->store, c->id, &b->host->ids, err);
 
-	return rc == 0 ? cube_local_cube_mount(b, c, &seed, err) : rc;
+	if (rc == 0)
+		rc = cube_local_cube_mount(b, c, &seed, err);
+	if (rc == 0 && spec->user != NULL)
+		rc = cube_local_account(c->root, c->workspace, spec->user, spec->user_uid, seed.ids, err);
+	return rc;
 }
 
 /* Group, process 1, network. On failure nothing of it is left but the files. */
@@ -146,7 +152,7 @@ static int create_new(struct cube_local *b, const struct cube_spec *spec, struct
 		return rc;
 	rc = cube_local_labels_write(c->dir, spec, err);
 	if (rc == 0)
-		rc = create_files(b, c, err);
+		rc = create_files(b, c, spec, err);
 	if (rc == 0 && cube_cancel_fired(cancel))
 		rc = cube_fail(err, -EINTR, "interrupted");
 	if (rc == 0)

@@ -208,7 +208,7 @@ void cube_local_probe(struct cube_local *b)
 		       b->store.ops->name);
 	probe_lacks(b, CUBE_CAP_DISK, err.text);
 	if (b->host->ids.count == 1)
-		probe_lacks(b, CUBE_CAP_USERS,
+		probe_lacks(b, CUBE_CAP_USERS | CUBE_CAP_ACCOUNTS,
 			    "this user has no subordinate ids: apt-get install uidmap, and a line in "
 			    "/etc/subuid and "
 			    "/etc/subgid");

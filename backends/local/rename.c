@@ -4,11 +4,11 @@
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
+#include "backends/local/account.h"
 #include "backends/base/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,18 +68,16 @@ static int rename_running(const struct local_cube *c, const char *name, struct c
 /* What the inside may have put there in the place of our file is left alone: a link, a device, a giant. */
 static int rename_open(int root, const char *path)
 {
-	struct open_how how = {.flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
+	int fd = cube_local_inside_open(root, path, O_RDWR | O_NONBLOCK);
 	struct stat st;
-	long fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
 
 	if (fd < 0)
 		return -1;
-	if (fstat((int)fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)RENAME_FILE_MAX) {
-		close((int)fd);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)RENAME_FILE_MAX) {
+		close(fd);
 		return -1;
 	}
-	return (int)fd;
+	return fd;
 }
 
 /* @text with the word @old of each line that has it as its second as @name. */

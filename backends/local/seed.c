@@ -14,8 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SEED_TEXT 1024
-#define SEED_ETC  CUBE_LOCAL_ROOT_DIR "/etc"
+#define SEED_TEXT  1024
+#define SEED_HOSTS ((size_t)2 << 20)
+#define SEED_ETC   CUBE_LOCAL_ROOT_DIR "/etc"
 
 const char *const cube_local_seed_names[] = {"hosts", "hostname", "machine-id", "resolv.conf", NULL};
 
@@ -55,24 +56,30 @@ static int seed_file(int etc, const char *name, const char *text, const struct c
 
 static int seed_files(int etc, const struct cube_local_seed *s)
 {
-	char hosts[SEED_TEXT], hostname[SEED_TEXT], machine[SEED_TEXT];
-	const struct {
+	struct cube_buf hosts = CUBE_BUF(SEED_HOSTS);
+	char hostname[SEED_TEXT], machine[SEED_TEXT];
+	struct {
 		const char *name, *text;
 	} files[] = {
-		{cube_local_seed_names[0], hosts},
+		{cube_local_seed_names[0], NULL},
 		{cube_local_seed_names[1], hostname},
 		{cube_local_seed_names[2], machine},
 		{cube_local_seed_names[3], s->resolv},
 	};
 	int rc = 0;
 
-	(void)snprintf(hosts, sizeof(hosts),
-		       "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n::1\tlocalhost ip6-localhost ip6-loopback\n",
-		       s->hostname);
+	(void)cube_buf_printf(
+		&hosts, "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+		s->hostname);
+	for (size_t i = 0; i < s->n_hosts; i++)
+		(void)cube_buf_printf(&hosts, "%s\t%s\n", s->hosts[i].value, s->hosts[i].key);
+	files[0].text = cube_buf_str(&hosts);
+	rc = hosts.error;
 	(void)snprintf(hostname, sizeof(hostname), "%s\n", s->hostname);
 	(void)snprintf(machine, sizeof(machine), "%.16s%.16s\n", s->id, s->id);
 	for (size_t i = 0; rc == 0 && i < CUBE_COUNT(files); i++)
 		rc = seed_file(etc, files[i].name, files[i].text, s->ids);
+	cube_buf_done(&hosts);
 	return rc;
 }
 

@@ -6,6 +6,7 @@
 #ifndef CUBEFS_BACKENDS_LOCAL_SEED_H
 #define CUBEFS_BACKENDS_LOCAL_SEED_H
 
+#include "backends/backend.h"
 #include "backends/base/err.h"
 #include "backends/local/ids.h"
 
@@ -13,6 +14,8 @@ struct cube_local_seed {
 	const char *id, *hostname;
 	const char *resolv; /* content of /etc/resolv.conf */
 	const struct cube_local_ids *ids;
+	const struct cube_pair *hosts; /* name and address */
+	size_t n_hosts;
 };
 
 /* Their names in /etc, NULL ended. */
