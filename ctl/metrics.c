@@ -45,7 +45,7 @@ static bool metrics_open(struct cube_cube *c)
 }
 
 /* Where the line at @at ends, in *ret_next; its time. false: no whole line. */
-static bool metrics_line(const struct cube_ring *r, uint64_t at, uint64_t *ret_next, uint64_t *ret_wall)
+static bool metrics_line(struct cube_ring *r, uint64_t at, uint64_t *ret_next, uint64_t *ret_wall)
 {
 	char line[METRICS_LINE], *end;
 	uint64_t pos = at;
