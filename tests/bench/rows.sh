@@ -55,6 +55,26 @@ row_create() {
 	line '  crun run /bin/true' "$(ms "$crun")" '-' '-'
 }
 
+# Out of a pool that is not filled again meanwhile.
+row_pool() {
+	local pool=$MNT/backends/local/pools/bench times=() names=() i begin
+	mkdir "$pool"
+	put "$pool/size" '1 20'
+	for ((i = 0; i < 600; i++)); do
+		[ "$(cat "$pool/ready")" -lt 20 ] || break
+		sleep 0.1
+	done
+	for i in {1..19}; do
+		begin=${EPOCHREALTIME/./}
+		put "$MNT/ctl" "create t$i pool=bench"
+		times+=($((${EPOCHREALTIME/./} - begin)))
+		names+=("t$i")
+	done
+	at_most_ms 'create X pool=P, a ready one, p50' "$(printf '%s\n' "${times[@]}" | sort -n | sed -n 10p)" 5000
+	unmake "${names[@]}"
+	rmdir "$pool"
+}
+
 row_create_docker() {
 	docker_up || { note '  docker run' "$(tail -n 1 "$WORK/docker.log")"; return; }
 	beside '  docker run --rm /bin/true' "$(docker_bench 5 run --rm --network none bench /bin/true | p50)" create
