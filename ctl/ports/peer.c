@@ -78,7 +78,7 @@ static bool peer_uid(int nl, uid_t *ret)
 
 bool cube_peer_is_own(int fd)
 {
-	struct sockaddr_storage near, far;
+	struct sockaddr_storage near = {.ss_family = AF_UNSPEC}, far = near;
 	socklen_t near_len = sizeof(near), far_len = sizeof(far);
 	cube_auto_fd nl = -1;
 	struct peer_end a, b;

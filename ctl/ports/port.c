@@ -132,8 +132,8 @@ static int port_open_door(struct cube_port *p, struct cube_err *err)
 int cube_port_listen(struct cube_port *p, const char *where, struct cube_err *err)
 {
 	char host[CUBE_PORT_HOST], before[CUBE_PORT_HOST];
-	struct cube_door *door;
-	uint16_t at, old = p->at;
+	struct cube_door *door = NULL;
+	uint16_t at = 0, old = p->at;
 	bool fixed = p->fixed;
 	int r = cube_port_where(where, host, &at, err);
 

@@ -21,6 +21,7 @@ struct ring_kind {
 	struct cube_waitq *(*waitq)(void *p);
 };
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in parentheses. */
 #define RING_KIND(name, type, first_, end_, read_, waitq_)                                                   \
 	static uint64_t name##_first(void *p)                                                                \
 	{                                                                                                    \
@@ -47,7 +48,6 @@ struct ring_kind {
 		return waitq_;                                                                               \
 	}
 
-/* NOLINTBEGIN(bugprone-macro-parentheses): a type cannot stand in parentheses. */
 RING_KIND(log, struct cube_cube, cube_transcript_first(o->log), cube_transcript_end(o->log),
 	  cube_transcript_read(o->log, pos, data, len), cube_transcript_waitq(o->log))
 RING_KIND(events, struct cube_domain, cube_events_first(o->events), cube_events_end(o->events),
