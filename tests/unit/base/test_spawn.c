@@ -232,6 +232,7 @@ static void test_failures(void **state)
 		   "sh: its directory: Not a directory");
 	fails_with(SPAWN(.argv = SHELL("exit 0"), .fds = &bad_fd, .nfds = 1), -EBADF,
 		   "sh: its descriptors: Bad file descriptor");
+	fails_with(SPAWN(.argv = SHELL("exit 0"), .group = &bad_fd), -EBADF, "sh: Bad file descriptor");
 	fails_with(SPAWN(.argv = SHELL("exit 0"), .setup = setup_fails, .setup_ctx = &error), -EUSERS,
 		   "sh: its setup: Too many users");
 	(void)snprintf(script, sizeof(script), "%s/script", p->path);
