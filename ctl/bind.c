@@ -100,12 +100,12 @@ json_t *cube_binds_save(const struct cube_cube *c)
 	for (size_t i = 0; list != NULL && i < b->n; i++) {
 		const struct cube_bind_use *u = &b->list[i];
 
-		(void)json_array_append_new(
-			list, json_pack("{s:o,s:o,s:b,s:I,s:I,s:b}", "source",
-					cube_bytes_json(u->source, strlen(u->source)), "path",
-					cube_bytes_json(u->path, strlen(u->path)), "read_only", (int)u->read_only,
-					"uid", (json_int_t)u->uid, "gid", (json_int_t)u->gid, "owner",
-					(int)u->owner));
+		(void)json_array_append_new(list,
+					    json_pack("{s:o,s:o,s:b,s:I,s:I,s:b}", "source",
+						      cube_bytes_json(u->source, strlen(u->source)), "path",
+						      cube_bytes_json(u->path, strlen(u->path)), "read_only",
+						      (int)u->read_only, "uid", (json_int_t)u->uid, "gid",
+						      (json_int_t)u->gid, "owner", (int)u->owner));
 	}
 	return list;
 }
@@ -177,7 +177,7 @@ struct cube_bind_call {
 	char id[CUBE_ID_MAX + 1];
 	struct cube_bind_use use; /* owned; source NULL: unbind */
 	pid_t pid;
-	bool fresh; /* was not there before */
+	bool fresh;                                                    /* was not there before */
 	void (*done)(void *ctx, int code, const struct cube_err *err); /* NULL: nobody waits */
 	void *ctx;
 };
@@ -235,7 +235,8 @@ static void call_run(struct cube_work *w)
 }
 
 static struct cube_bind_call *call_new(struct cube_cube *c, const char *path,
-				       void (*done)(void *ctx, int code, const struct cube_err *err), void *ctx)
+				       void (*done)(void *ctx, int code, const struct cube_err *err),
+				       void *ctx)
 {
 	struct cube_bind_call *call = cube_calloc(1, sizeof(*call));
 
@@ -258,10 +259,11 @@ static struct cube_bind_call *call_new(struct cube_cube *c, const char *path,
 static int bind_check(const struct cube_cube *c, const char *verb, const char *path, struct cube_err *err)
 {
 	if (!cube_name_inside_ok(path))
-		return cube_fail(err, -EINVAL,
-				 "%s %s: an absolute path inside is wanted, without '.', '..' or '//', and not of "
-				 "/proc, /sys or /dev",
-				 verb, path);
+		return cube_fail(
+			err, -EINVAL,
+			"%s %s: an absolute path inside is wanted, without '.', '..' or '//', and not of "
+			"/proc, /sys or /dev",
+			verb, path);
 	if (c->id == NULL)
 		return cube_fail(err, -EHOSTDOWN, "%s: sandbox '%s' is not there", verb, c->name);
 	return 0;
@@ -290,12 +292,13 @@ int cube_bind_begin(struct cube_cube *c, const struct cube_caller *by, const cha
 	int r = bind_check(c, "bind", path, err);
 
 	if (r == 0 && !by->local)
-		r = cube_fail(err, -EPERM, "bind %s: a remote client cannot name a path of this machine", source);
+		r = cube_fail(err, -EPERM, "bind %s: a remote client cannot name a path of this machine",
+			      source);
 	if (r == 0 && source[0] != '/')
 		r = cube_fail(err, -EINVAL, "bind %s: a path of this machine must be absolute", source);
 	if (r == 0 && binds_find(&cube_own(c)->binds, path) != NULL)
-		r = cube_fail(err, -EEXIST, "bind %s: there is one at %s already; `unbind %s` takes it away", source,
-			      path, path);
+		r = cube_fail(err, -EEXIST, "bind %s: there is one at %s already; `unbind %s` takes it away",
+			      source, path, path);
 	if (r < 0)
 		return r;
 	call = call_new(c, path, done, ctx);

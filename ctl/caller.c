@@ -20,7 +20,6 @@
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 
-#define CALLER_GROUPS 1024
 #define CALLER_STATUS (64 << 10)
 
 const char *cube_caller_text(const struct cube_caller *c, char out[64])
@@ -59,7 +58,7 @@ static size_t caller_groups(pid_t pid, gid_t *groups)
 	if (at == NULL)
 		goto out;
 	at += strlen("\nGroups:");
-	while (n < CALLER_GROUPS) {
+	while (n < CUBE_CALLER_GROUPS) {
 		char *end;
 		unsigned long g = strtoul(at, &end, 10);
 
@@ -85,24 +84,47 @@ static int caller_open2(const char *path, int flags)
 }
 
 /* The raw calls act on this thread alone; the C library's would change all threads. */
-static int caller_open_as(const struct cube_caller *c, const char *path, int flags)
+int cube_caller_enter(const struct cube_caller *c, struct cube_caller_rights *ours)
 {
-	gid_t theirs[CALLER_GROUPS], ours[CALLER_GROUPS];
-	size_t n_theirs = caller_groups(c->pid, theirs);
-	long n_ours = syscall(SYS_getgroups, CALLER_GROUPS, ours);
-	uid_t uid = (uid_t)setfsuid((uid_t)-1);
-	gid_t gid = (gid_t)setfsgid((gid_t)-1);
-	int fd = -EACCES;
+	gid_t theirs[CUBE_CALLER_GROUPS];
+	size_t n_theirs;
 
-	if (n_ours < 0 || syscall(SYS_setgroups, n_theirs, theirs) < 0)
+	ours->entered = false;
+	if (c == NULL || c->owner)
+		return 0;
+	n_theirs = caller_groups(c->pid, theirs);
+	ours->n_groups = syscall(SYS_getgroups, CUBE_CALLER_GROUPS, ours->groups);
+	ours->uid = (uid_t)setfsuid((uid_t)-1);
+	ours->gid = (gid_t)setfsgid((gid_t)-1);
+	if (ours->n_groups < 0 || syscall(SYS_setgroups, n_theirs, theirs) < 0)
 		return -EACCES;
+	ours->entered = true;
 	(void)setfsgid(c->gid);
 	(void)setfsuid(c->uid);
 	if ((uid_t)setfsuid((uid_t)-1) == c->uid && (gid_t)setfsgid((gid_t)-1) == c->gid)
+		return 0;
+	cube_caller_leave(ours);
+	return -EACCES;
+}
+
+void cube_caller_leave(struct cube_caller_rights *ours)
+{
+	if (!ours->entered)
+		return;
+	(void)setfsuid(ours->uid);
+	(void)setfsgid(ours->gid);
+	(void)syscall(SYS_setgroups, ours->n_groups, ours->groups);
+	ours->entered = false;
+}
+
+static int caller_open_as(const struct cube_caller *c, const char *path, int flags)
+{
+	struct cube_caller_rights ours;
+	int fd = cube_caller_enter(c, &ours);
+
+	if (fd == 0)
 		fd = caller_open2(path, flags);
-	(void)setfsuid(uid);
-	(void)setfsgid(gid);
-	(void)syscall(SYS_setgroups, n_ours, ours);
+	cube_caller_leave(&ours);
 	return fd;
 }
 
@@ -117,10 +139,7 @@ int cube_caller_open(const struct cube_caller *c, const char *path, int flags, i
 				 path);
 	if (path[0] != '/')
 		return cube_fail(err, -EINVAL, "'%s': a path of this machine must be absolute", path);
-	if (c->owner)
-		fd = caller_open2(path, flags);
-	else
-		fd = caller_open_as(c, path, flags);
+	fd = caller_open_as(c, path, flags);
 	if (fd < 0) {
 		int code = fd;
 

@@ -26,4 +26,17 @@ const char *cube_caller_text(const struct cube_caller *c, char out[64]);
 int cube_caller_open(const struct cube_caller *c, const char *path, int flags, int *ret_fd,
 		     struct cube_err *err);
 
+/* Between the two this thread has the caller's rights on files, and the daemon's own no more, as cube_caller_open
+ * has. Nothing happens for the owner (or NULL). -EACCES: they cannot be had; then leave does nothing. */
+#define CUBE_CALLER_GROUPS 1024
+struct cube_caller_rights {
+	bool entered;
+	uid_t uid;
+	gid_t gid;
+	long n_groups;
+	gid_t groups[CUBE_CALLER_GROUPS];
+};
+int cube_caller_enter(const struct cube_caller *c, struct cube_caller_rights *ours);
+void cube_caller_leave(struct cube_caller_rights *ours);
+
 #endif

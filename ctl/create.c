@@ -13,6 +13,7 @@
 #include "ctl/event.h"
 #include "ctl/stock_priv.h"
 #include "ctl/transcript.h"
+#include "ctl/transfer.h"
 #include "ctl/volume_priv.h"
 
 /* What every command finds in its environment unless `env` gives the name another value: a new whole in `env`
@@ -542,6 +543,7 @@ int cube_cube_remove(struct cube_cube *c, const struct cube_caller *by, struct c
 		return r;
 	if (c->phase == CUBE_CREATING)
 		cube_use_undo(c);
+	cube_transfers_cancel(c);
 	c->phase = CUBE_REMOVED;
 	(void)snprintf(c->reason, sizeof(c->reason), "destroyed");
 	cube_cube_delist(c);

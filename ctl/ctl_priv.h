@@ -202,8 +202,9 @@ struct cube_own {
 	size_t n_extra;
 	struct cube_volume_use *volumes; /* volumes (volume_priv.h) */
 	size_t n_volumes;
-	struct cube_binds binds; /* bind.h */
-	bool binds_told;         /* the backend knows all of them since the daemon's start */
+	struct cube_binds binds;    /* bind.h */
+	struct cube_list transfers; /* struct cube_transfer: put and get under way (transfer.c) */
+	bool binds_told;            /* the backend knows all of them since the daemon's start */
 	struct cube_env_text
 		*env_text; /* c.env over the defaults, shared with the sessions that have seen it */
 	struct cube_inside inside;

@@ -18,6 +18,7 @@
 #include "ctl/event.h"
 #include "ctl/stock_priv.h"
 #include "ctl/transcript.h"
+#include "ctl/transfer.h"
 #include "ctl/volume_priv.h"
 
 /* What stands beside the sandboxes in the root, now or later (interface.md). */
@@ -87,6 +88,7 @@ static void cube_init(struct cube_cube *c, struct cube_domain *d)
 	cube_list_init(&own->template_wait.link);
 	cube_list_init(&own->stock_wait.link);
 	cube_list_init(&own->unsynced);
+	cube_list_init(&own->transfers);
 	own->journal_fd = -1;
 	own->written = UINT64_MAX;
 	own->next_session = 1;
@@ -142,6 +144,7 @@ static void cube_free_keys(struct cube_own *own)
 	cube_free(own->extra);
 	cube_use_free(&own->c);
 	cube_binds_free(&own->binds);
+	cube_transfers_free(&own->c);
 	cube_buf_done(&own->env_keys);
 	cube_inside_done(&own->inside);
 	cube_env_text_unref(own->env_text);

@@ -16,6 +16,7 @@
 #include "ctl/event.h"
 #include "ctl/stock_priv.h"
 #include "ctl/ports/door.h"
+#include "ctl/transfer.h"
 #include "ctl/volume_priv.h"
 
 void cube_domain_enter(struct cube_domain *d)
@@ -315,11 +316,17 @@ static bool domain_wait_quiet(struct cube_domain_own *own, uint64_t deadline)
 	return true;
 }
 
+static void domain_cancel_cube(struct cube_cube *c)
+{
+	cube_op_cancel(c);
+	cube_transfers_cancel(c);
+}
+
 static void domain_cancel_all(struct cube_domain *d)
 {
 	cube_stocks_each(d, cube_op_cancel);
 	cube_list_each (i, &d->cubes)
-		cube_op_cancel(cube_list_entry(i, struct cube_cube, link));
+		domain_cancel_cube(cube_list_entry(i, struct cube_cube, link));
 	cube_list_each (i, &d->services) {
 		struct cube_service *s = cube_list_entry(i, struct cube_service, link);
 

@@ -17,6 +17,7 @@
 #include "ctl/errlog.h"
 #include "ctl/stock_priv.h"
 #include "ctl/transcript.h"
+#include "ctl/transfer.h"
 #include "ctl/volume_priv.h"
 
 #define STATE_MAX ((size_t)16 << 20)
@@ -237,6 +238,8 @@ int cube_state_load(struct cube_cube *c, struct cube_err *err)
 	if (r == 0)
 		r = cube_inside_load(cube_own(c), json_object_get(o, "inside"));
 	if (r == 0)
+		r = cube_transfers_load(c, json_object_get(o, "transfers"));
+	if (r == 0)
 		r = load_sessions(c, json_object_get(o, "sessions"));
 	if (r == 0)
 		r = cube_ports_load(c, json_object_get(o, "ports"));
@@ -426,6 +429,7 @@ void cube_cube_adopt(struct cube_cube *c)
 	case CUBE_PAUSED:
 	case CUBE_STOPPED:
 		cube_cube_inspect(c);
+		cube_transfers_clean(c);
 		return;
 	}
 }

@@ -14,6 +14,7 @@
 #include "backends/base/file.h"
 #include "ctl/bytes.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/transfer.h"
 #include "ctl/volume_priv.h"
 
 #define STATE_VERSION 1
@@ -239,6 +240,7 @@ static json_t *state_json(struct cube_cube *c)
 	    json_object_set_new(o, "volumes", cube_use_save(c)) < 0 ||
 	    json_object_set_new(o, "binds", cube_binds_save(c)) < 0 ||
 	    json_object_set_new(o, "inside", cube_inside_save(own)) < 0 ||
+	    json_object_set_new(o, "transfers", cube_transfers_save(c)) < 0 ||
 	    json_object_set_new(o, "ports", cube_ports_state(c)) < 0 ||
 	    json_object_set_new(o, "times", state_times(&c->times)) < 0) {
 		json_decref(o);

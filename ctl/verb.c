@@ -32,6 +32,8 @@ static const struct cube_verb *const cube_verbs_of_cube[] = {&cube_verb_life_sta
 							     &cube_verb_kill,
 							     &cube_verb_bind,
 							     &cube_verb_unbind,
+							     &cube_verb_put,
+							     &cube_verb_get,
 							     &cube_verb_wait,
 							     &cube_verb_mkdir,
 							     &cube_verb_rmdir,

@@ -29,7 +29,8 @@ static int bind_find(const struct local_cube *c, const char *path)
 }
 
 /* Where its mount is inside; -ENOENT: nowhere. */
-static int bind_inside(const struct local_cube *c, const struct cube_local_mount *m, struct cube_local_point *p)
+static int bind_inside(const struct local_cube *c, const struct cube_local_mount *m,
+		       struct cube_local_point *p)
 {
 	return m->number == 0 ? -ENOENT : cube_local_inside_number(c->rec.init.pid, m->number, p);
 }
@@ -82,10 +83,11 @@ static int bind_set(const struct cube_bind *bind, int fd, int userns, struct cub
 		return 0;
 	if (userns < 0)
 		return cube_fail(err, rc, "bind %s: %s", bind->path, cube_errno_text(rc));
-	return cube_fail(err, -EOPNOTSUPP,
-			 "bind %s: the file system of that directory cannot be shown with other owners (%s): copy "
-			 "it (put), or take one on another file system",
-			 bind->path, cube_errno_text(rc));
+	return cube_fail(
+		err, -EOPNOTSUPP,
+		"bind %s: the file system of that directory cannot be shown with other owners (%s): copy "
+		"it (put), or take one on another file system",
+		bind->path, cube_errno_text(rc));
 }
 
 static int bind_mount(const struct cube_local *b, const struct cube_bind *bind, int *ret_fd,
@@ -95,10 +97,12 @@ static int bind_mount(const struct cube_local *b, const struct cube_bind *bind, 
 	int rc;
 
 	if (fd < 0)
-		return cube_fail(err, fd, "bind %s: %s", bind->path,
-				 fd == -EINVAL ? "that directory, or what is mounted below it, is not this process's to "
-						 "show"
-					       : cube_errno_text(fd));
+		return cube_fail(
+			err, fd, "bind %s: %s", bind->path,
+			fd == -EINVAL
+				? "that directory, or what is mounted below it, is not this process's to "
+				  "show"
+				: cube_errno_text(fd));
 	rc = bind_ids(b, bind, &userns, err);
 	if (rc == 0)
 		rc = bind_set(bind, fd, userns, err);
@@ -158,7 +162,8 @@ static int bind_new(struct cube_local *b, struct local_cube *c, const struct cub
 	i = cube_local_mounts_add(c, &m, fd);
 	rc = cube_local_cube_mount(b, c, NULL, err);
 	if (rc == 0)
-		rc = cube_local_cube_runs(c) ? bind_attach(b, c, i, err) : cube_local_mounts_point(b, c, i, err);
+		rc = cube_local_cube_runs(c) ? bind_attach(b, c, i, err)
+					     : cube_local_mounts_point(b, c, i, err);
 	if (rc == 0)
 		rc = cube_local_cube_save(c, err);
 	if (rc == 0)
@@ -210,8 +215,8 @@ int cube_local_bind(struct cube_backend *base, const char *id, const struct cube
 		return cube_fail(err, -EBUSY, "bind %s: %s is there", bind->path,
 				 i >= 0 ? "a volume" : "the sandbox's own directory");
 	if (c->rec.n_mounts == CUBE_LOCAL_MOUNTS)
-		return cube_fail(err, -ENOSPC, "bind %s: a sandbox has %d volumes and binds at most", bind->path,
-				 CUBE_LOCAL_MOUNTS);
+		return cube_fail(err, -ENOSPC, "bind %s: a sandbox has %d volumes and binds at most",
+				 bind->path, CUBE_LOCAL_MOUNTS);
 	rc = bind_mount(b, bind, &fd, err);
 	return rc == 0 ? bind_new(b, c, bind, fd, err) : rc;
 }
@@ -225,10 +230,10 @@ static int bind_detach(const struct local_cube *c, const struct cube_local_mount
 
 	if (rc == 0)
 		rc = cube_local_inside_detach(c->rec.init.pid, &p);
-	return rc == 0 || rc == -ENOENT
-		       ? 0
-		       : cube_fail(err, rc, "unbind %s: %s", m->path,
-				   rc == -EBUSY ? "something else is mounted over it inside" : cube_errno_text(rc));
+	return rc == 0 || rc == -ENOENT ? 0
+					: cube_fail(err, rc, "unbind %s: %s", m->path,
+						    rc == -EBUSY ? "something else is mounted over it inside"
+								 : cube_errno_text(rc));
 }
 
 int cube_local_unbind(struct cube_backend *base, const char *id, const char *path, struct cube_err *err)

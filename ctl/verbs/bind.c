@@ -41,8 +41,8 @@ static int bind_run(struct cube_verb_call *call, struct cube_err *err)
 	if (read_only && strcmp(call->words[3], "ro") != 0)
 		return cube_fail(err, -EINVAL, "bind: '%s' is not ro", call->words[3]);
 
-	int r = cube_bind_begin(call->object, &call->by, call->words[1], call->words[2], read_only, bind_done, call,
-				&begun, err);
+	int r = cube_bind_begin(call->object, &call->by, call->words[1], call->words[2], read_only, bind_done,
+				call, &begun, err);
 
 	return r < 0 ? r : bind_wait(call, begun);
 }
