@@ -4,6 +4,7 @@
 
 #include "backends/base/macros.h"
 #include "backends/local/find.h"
+#include "backends/local/idrange.h"
 #include "backends/local/overlay.h"
 
 #include <inttypes.h>
@@ -100,12 +101,30 @@ static void doctor_net(const struct doctor *d)
 	doctor_say(d, d->b->net.kind != NULL, what, d->b->net.why);
 }
 
+static void doctor_range(const struct doctor *d)
+{
+	uint32_t first = d->b->host->ids.uid;
+	char who[128] = "", what[128], fix[240];
+	bool taken = cube_local_idrange_taken("/etc", first, NULL, who);
+
+	(void)snprintf(what, sizeof(what), "the ids of sandboxes (%u to %u) are nobody else's", first,
+		       first + CUBE_LOCAL_IDS - 1);
+	(void)snprintf(
+		fix, sizeof(fix),
+		"they overlap with %s: change that, or name another range with uid_base for a new state "
+		"directory",
+		who);
+	doctor_say(d, !taken, what, fix);
+}
+
 static void doctor_ids(const struct doctor *d)
 {
 	char path[PATH_MAX];
 
-	if (d->b->host->trusted)
+	if (d->b->host->trusted) {
+		doctor_range(d);
 		return;
+	}
 	doctor_say(d, cube_local_find_program("newuidmap", path, sizeof(path)), "newuidmap is installed",
 		   "apt-get install uidmap");
 	doctor_say(d, d->b->host->ids.count > 1, "sandboxes have more than one user",

@@ -8,6 +8,7 @@
 #include "backends/base/num.h"
 #include "backends/local/agentfile.h"
 #include "backends/local/hidden.h"
+#include "backends/local/idrange.h"
 #include "backends/local/keep.h"
 #include "backends/local/mnt.h"
 #include "backends/local/record.h"
@@ -23,8 +24,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define HOST_UID_BASE   100000
-#define HOST_IDS        65536
 #define HOST_AGENT_SIZE "64m" /* as much as the file needs is used */
 
 static struct cube_local_host host = {.agent = -1, .slash = -1};
@@ -67,20 +66,29 @@ static int host_enter(const char *state_dir, struct cube_err *err)
 
 /* ---- ids ---- */
 
-static int host_choose_ids(const struct cube_conf_section *conf, struct cube_err *err)
+static int host_choose_ids(const char *state_dir, const struct cube_conf_section *conf, struct cube_err *err)
 {
 	const char *text = cube_conf_get(conf, "uid_base");
-	uint64_t base = HOST_UID_BASE;
+	uint32_t first = 0;
+	uint64_t base;
+	int rc;
 
 	if (!host.trusted) {
 		cube_local_ids_of_map(&host.ids);
 		return 0;
 	}
-	if (text && (cube_num_u64(text, UINT32_MAX - HOST_IDS, &base) < 0 || base < 1000))
+	if (!text) {
+		rc = cube_local_idrange(state_dir, "/etc", &first, err);
+		if (rc < 0)
+			return rc;
+	} else if (cube_num_u64(text, UINT32_MAX - CUBE_LOCAL_IDS, &base) < 0 || base < 1000) {
 		return cube_fail(err, -EINVAL,
-				 "uid_base = %s: a number from 1000 on is wanted, of %d free ids", text,
-				 HOST_IDS);
-	host.ids = (struct cube_local_ids){.uid = (uint32_t)base, .gid = (uint32_t)base, .count = HOST_IDS};
+				 "uid_base = %s: a number from 1000 on is wanted, of %u free ids", text,
+				 CUBE_LOCAL_IDS);
+	} else {
+		first = (uint32_t)base;
+	}
+	host.ids = (struct cube_local_ids){.uid = first, .gid = first, .count = CUBE_LOCAL_IDS};
 	return 0;
 }
 
@@ -183,7 +191,7 @@ int cube_local_host_prepare(const char *state_dir, const struct cube_conf_sectio
 		return 0;
 	if (host_enter(state_dir, &why) < 0 || cube_local_keep_setup(state_dir, &why) < 0)
 		(void)snprintf(host.why, sizeof(host.why), "%.199s", why.text);
-	rc = host_choose_ids(conf, err);
+	rc = host_choose_ids(state_dir, conf, err);
 	if (rc < 0)
 		return rc;
 	if (!*host.why)

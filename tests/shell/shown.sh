@@ -48,3 +48,14 @@ fi
 if [ "$(info "$MNT/new/info.json" capabilities pids)" = true ]; then
 	check_eq "$(field "$MNT/new/status" limit.pids)" '99 kept'
 fi
+
+# root's ids: nobody else's, and the same from then on
+if [ "$TEST_UID" -eq 0 ]; then
+	base=$(cat "$STATE/backends/local/uid_base")
+	check_eq "$(awk -F: -v b="$base" '$2 < b + 65536 && $2 + $3 > b' /etc/subuid /etc/subgid 2>/dev/null)" '' 'overlap'
+	check_eq "$(find "$STATE/backends/local/cubes" -uid "$base" -name workspace -prune | wc -l)" 2
+	stop_cubefs
+	start_cubefs
+	check_eq "$(cat "$STATE/backends/local/uid_base")" "$base"
+	check_eq "$(run dev 'id -u')" 0
+fi

@@ -16,6 +16,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
+#include "backends/local/host.h"
 #include "tests/unit/backends/den.h"
 
 static struct stage stage;
@@ -77,8 +78,8 @@ static bool helper_runs(const char *name)
 	char command[128];
 
 	(void)snprintf(command, sizeof(command),
-		       "ps -eo uid,stat,args | grep -v defunct | grep -q '^ *100000 .*%s.* /proc/self/fd/3'",
-		       name);
+		       "ps -eo uid,stat,args | grep -v defunct | grep -q '^ *%u .*%s.* /proc/self/fd/3'",
+		       cube_local_host()->ids.uid, name);
 	return den_host(command) == 0;
 }
 
