@@ -85,9 +85,9 @@ check_eq "$(cat <>"$MNT/other/jobs/wait/exit")" 0
 check_eq "$(cat "$MNT/dev/jobs/a/exit")" -
 
 # rm -r of a sandbox with jobs that run is its rmdir; of all of it, the sandboxes
-rm -r "$MNT/dev"
+rm -r "${MNT:?}/dev"
 check_not test -e "$MNT/dev"
-rm -rf "$MNT"/* 2>/dev/null || true
+rm -rf "${MNT:?}"/* 2>/dev/null || true
 check_eq "$(cat "$MNT/list")" ''
 check test -d "$MNT/backends/local"
 sandbox again
