@@ -195,6 +195,8 @@ struct cube_own {
 	struct cube_err destroy_err; /* the latest failure of the destruction, which is tried again */
 	struct cube_alarm destroy_again;
 	unsigned destroy_tries;
+	struct cube_waiter boot_wait;     /* boot.c */
+	struct cube_job *boot_ready;      /* what it waits for at its boot; NULL: nothing */
 	struct cube_waiter template_wait; /* a creation that waits for its template's import */
 	struct cube_limits
 		limits_said; /* by the create line; the others are the template's or the backend's */
@@ -376,6 +378,8 @@ struct cube_op {
 	struct cube_spec_parts spec;
 	bool halfway;            /* a restart has stopped it */
 	struct cube_binds binds; /* start, restart: to be told first */
+	bool booted;             /* what its template asks for was begun */
+	bool waits_boot;         /* linked, and what its template asks for at a boot is under way */
 	bool waits_link;         /* done at the backend; the agent has not answered yet */
 	/* what came out */
 	int code;
@@ -386,6 +390,13 @@ struct cube_op {
 
 int cube_op_begin(struct cube_cube *c, enum cube_op_kind kind, uint32_t grace_s, struct cube_life_call *call,
 		  struct cube_err *err);
+/* boot.c: its template's `start` and `ready`. 0: nothing to wait for; 1: cube_op_booted will be called; negative: it
+ * cannot boot. drop: nobody waits any more. check: is @text fit to be `ready`? */
+#define CUBE_BOOT_S 300u /* so long `ready` may take */
+int cube_boot_begin(struct cube_cube *c, struct cube_err *err);
+void cube_boot_drop(struct cube_cube *c);
+int cube_boot_check(const char *text, size_t len, struct cube_err *err);
+void cube_op_booted(struct cube_cube *c, int code, const struct cube_err *err);
 /* From conn.c: the link that the operation waits for is ready (code 0), or will not be. */
 void cube_op_linked(struct cube_cube *c, int code, const struct cube_err *err);
 void cube_op_cancel(struct cube_cube *c); /* the destruction comes, or the end of the daemon */
@@ -533,6 +544,7 @@ struct cube_job_own {
 	uint64_t spool_bytes; /* counted in the sandbox */
 	uint64_t limit;       /* output_limit at its start */
 	uint64_t boot;        /* of the agent it was sent to; 0: not sent */
+	bool at_boot;         /* its template's: runs before the sandbox is usable */
 	bool reported;        /* the far side spoke of it on this link */
 	bool unforgotten;     /* the far side keeps its end record until told */
 	bool unsettled;       /* ended, and its end is not in the journal yet */

@@ -22,6 +22,8 @@ static bool job_can_start(struct cube_job *j)
 		return false;
 	if (j->session != NULL && (j->session->removed || j->session->queue.next != &j->in_session))
 		return false; /* one after the other */
+	if (cube_job_own(j)->at_boot && cube_own(j->cube)->op != NULL && cube_own(j->cube)->op->waits_boot)
+		return cube_conn_ready(j->cube);
 	return cube_cube_usable(j->cube, true, NULL) == 0;
 }
 

@@ -323,7 +323,7 @@ void cube_op_cancel(struct cube_cube *c)
 	if (own->op == NULL)
 		return;
 	cube_cancel_fire(own->op->cancel);
-	if (own->op->waits_link) {
+	if (own->op->waits_link || own->op->waits_boot) {
 		static const struct cube_err cancelled = {.code = -EINTR, .text = "it was cancelled"};
 
 		cube_conn_drop(c);
@@ -345,6 +345,7 @@ void cube_op_abandon(struct cube_cube *c)
 {
 	struct cube_own *own = cube_own(c);
 
+	cube_boot_drop(c);
 	if (own->next_op != NULL)
 		op_free(cube_steal(own->next_op));
 	if (own->op != NULL)
@@ -507,16 +508,56 @@ static void op_undo_work(struct cube_work *w)
 	cube_domain_leave(d);
 }
 
+/* What its template asks for comes first: true, it is under way. */
+static bool op_boot(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+	bool boots = op->kind == CUBE_OP_CREATE || op->kind == CUBE_OP_START || op->kind == CUBE_OP_RESTART;
+	int r;
+
+	op->booted = true;
+	if (!boots || c->phase == CUBE_REMOVED)
+		return false;
+	op->waits_boot = true;
+	r = cube_boot_begin(c, &op->err);
+	if (r == 1) {
+		cube_alarm_set(c->domain, &op->late, (CUBE_BOOT_S + 30) * UINT64_C(1000));
+		return true;
+	}
+	op->code = r;
+	return false;
+}
+
+void cube_op_booted(struct cube_cube *c, int code, const struct cube_err *err)
+{
+	struct cube_op *op = cube_own(c)->op;
+
+	if (op == NULL || !op->waits_boot)
+		return;
+	op->waits_link = true;
+	cube_op_linked(c, code, err);
+}
+
 void cube_op_linked(struct cube_cube *c, int code, const struct cube_err *err)
 {
 	struct cube_op *op = cube_own(c)->op;
 	const struct op_def *def;
+	struct cube_err why;
 
-	if (op == NULL || !op->waits_link)
+	if (op == NULL || (!op->waits_link && !(op->waits_boot && code < 0)))
 		return;
 	def = &op_defs[op->kind];
 	op->waits_link = false;
 	cube_alarm_off(&op->late);
+	if (code == 0 && !op->booted && op_boot(op))
+		return;
+	op->waits_boot = false;
+	cube_boot_drop(c);
+	if (code == 0 && op->code < 0) { /* what it should do at its boot could not be begun */
+		code = op->code;
+		why = op->err;
+		err = &why;
+	}
 	if (code == 0) {
 		if (def->linked != NULL && c->phase != CUBE_REMOVED)
 			def->linked(op);

@@ -123,6 +123,8 @@ int cube_template_check_text(const struct cube_template_entry *t, enum cube_temp
 		return cube_fail(err, -EINVAL, "a NUL is no part of a text");
 	if (which == CUBE_TEMPLATE_ALIASES)
 		return aliases_check(t, text, len, final, err);
+	if (which == CUBE_TEMPLATE_READY)
+		return cube_boot_check(text, len, err);
 	return which == CUBE_TEMPLATE_BUILD ? build_check(text, len, final, err) : 0;
 }
 

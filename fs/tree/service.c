@@ -16,6 +16,8 @@ CUBE_RENDER(template_ctl, struct cube_template_entry, cube_show_template_ctl(o, 
 		    cube_buf_add(out, cube_buf_str(&o->texts[which]), o->texts[which].len))
 TEMPLATE_RENDER(template_aliases, CUBE_TEMPLATE_ALIASES)
 TEMPLATE_RENDER(template_build, CUBE_TEMPLATE_BUILD)
+TEMPLATE_RENDER(template_start, CUBE_TEMPLATE_START)
+TEMPLATE_RENDER(template_ready, CUBE_TEMPLATE_READY)
 CUBE_RENDER(template_log, struct cube_template_entry, cube_buf_add(out, o->log.data, o->log.len))
 
 /* ---- backends/ ---- */
@@ -174,6 +176,16 @@ static const struct cube_entry template_entries[] = {
 	 .slot = TEMPLATE_ALIASES,
 	 .render = template_aliases_text,
 	 TEMPLATE_TEXT(CUBE_TEMPLATE_ALIASES)},
+	{.name = "start",
+	 .slot = TEMPLATE_START,
+	 .render = template_start_text,
+	 .needs = CUBE_CAP_EXEC,
+	 TEMPLATE_TEXT(CUBE_TEMPLATE_START)},
+	{.name = "ready",
+	 .slot = TEMPLATE_READY,
+	 .render = template_ready_text,
+	 .needs = CUBE_CAP_EXEC,
+	 TEMPLATE_TEXT(CUBE_TEMPLATE_READY)},
 	{.name = "build",
 	 .slot = TEMPLATE_BUILD,
 	 .render = template_build_text,
