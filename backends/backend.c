@@ -13,43 +13,6 @@
 #include "backends/base/name.h"
 #include "backends/check.h"
 
-/* Name in files and configuration, and the words that end "backend X cannot ...". */
-static const struct {
-	const char *name, *cannot;
-} cap_texts[CUBE_CAP_COUNT] = {
-	{"exec", "run commands"},
-	{"files", "show the files of a sandbox on this machine"},
-	{"pause", "pause a sandbox"},
-	{"stop", "stop and start a sandbox"},
-	{"tty", "give a job a terminal"},
-	{"templates", "keep templates"},
-	{"net_open", "open the network (net=open)"},
-	{"cpus", "keep a limit on cpus"},
-	{"memory", "keep a limit on memory"},
-	{"pids", "keep a limit on pids"},
-	{"disk", "keep a limit on disk"},
-	{"usage", "measure what a sandbox uses"},
-	{"persist", "keep sandboxes when the daemon ends"},
-	{"users", "run a job as another user"},
-	{"rename", "give a running sandbox another host name"},
-	{"ports", "connect to what listens in a sandbox"},
-	{"volumes", "keep volumes"},
-	{"bind", "show a directory of this machine in a sandbox"},
-	{"build", "build templates from steps"},
-	{"adopt", "take over a sandbox that is there (adopt=)"},
-	{"access", "say how other tools reach a sandbox"},
-	{"accounts", "make a user (user=)"},
-	{"hosts", "give names to addresses (host.NAME=)"},
-	{"privileged", "make privileged sandboxes"},
-	{"gpu", "give a sandbox a gpu"},
-	{"kvm", "give a sandbox /dev/kvm"},
-};
-
-const char *cube_cap_name(unsigned n)
-{
-	return n < CUBE_CAP_COUNT ? cap_texts[n].name : NULL;
-}
-
 /* ---- Instances ---- */
 
 /* Whatever the kind can do and the instance cannot has a reason, even where the backend forgot it. */
@@ -125,8 +88,8 @@ int cube_backend_need(const struct cube_backend *b, enum cube_cap cap, struct cu
 	if ((b->ops->caps & cap) == 0)
 		return cube_fail(err, -EOPNOTSUPP,
 				 "backend %s cannot %s: its kind, %s, has no such operation", b->name,
-				 cap_texts[n].cannot, b->ops->kind);
-	return cube_fail(err, -EOPNOTSUPP, "backend %s cannot %s: %s", b->name, cap_texts[n].cannot,
+				 cube_cap_cannot(n), b->ops->kind);
+	return cube_fail(err, -EOPNOTSUPP, "backend %s cannot %s: %s", b->name, cube_cap_cannot(n),
 			 b->missing[n]);
 }
 

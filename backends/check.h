@@ -8,6 +8,9 @@
 
 #include "backends/backend.h"
 
+/* "run commands": the end of "backend X cannot ...", of bit number @n. */
+const char *cube_cap_cannot(unsigned n);
+
 /* Version, kind, required operations, and each optional one there exactly where a capability of the
  * table stands for it; -EINVAL. */
 int cube_check_ops(const struct cube_backend_ops *ops, struct cube_err *err);
