@@ -171,6 +171,9 @@ static void conn_is_ready(struct cube_conn *conn)
 	c->agent = conn->agent;
 	conn_forget_ended(c);
 	conn_miss(c, conn->boot);
+	if (cube_own(c)->paused_owed != 0)
+		cube_link_paused(c->agent, cube_own(c)->paused_owed);
+	cube_own(c)->paused_owed = 0;
 	cube_times_tell(c);
 	cube_op_linked(c, 0, NULL);
 	cube_jobs_kick(c);

@@ -176,7 +176,9 @@ struct cube_own {
 	struct cube_alarm relink; /* the next attempt */
 	unsigned relink_tries;
 	uint64_t boot;        /* of the agent at the last link; 0: never linked */
-	uint64_t paused_mono; /* since when it is paused; 0: it is not, or nobody knows */
+	uint64_t paused_mono; /* since when it is paused; 0: it is not, or since before this daemon */
+	uint64_t paused_wall; /* the same by the wall clock, on disk: for a pause that outlives a daemon */
+	uint64_t paused_owed; /* milliseconds of such a pause, of which the agent has not heard yet */
 	bool keep;        /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
 	unsigned holders; /* open channels that keep it alive (cube_hold) */
 	bool held;        /* of the state on disk: somebody has held it, and it goes with him */

@@ -73,7 +73,7 @@ void cube_op_stopped(struct cube_cube *c)
 	cube_conn_drop(c);
 	cube_cube_end_jobs(c, CUBE_END_KILLED, NULL);
 	cube_cube_sessions_anew(c);
-	cube_own(c)->paused_mono = 0;
+	cube_own(c)->paused_mono = cube_own(c)->paused_wall = cube_own(c)->paused_owed = 0;
 	cube_cube_enter(c, CUBE_STOPPED, op != NULL && op->reason != NULL ? op->reason : "stopped",
 			"stopped");
 }
@@ -88,6 +88,7 @@ void cube_op_paused(struct cube_op *op)
 {
 	op->cube->doing = NULL;
 	cube_own(op->cube)->paused_mono = cube_clock_mono();
+	cube_own(op->cube)->paused_wall = cube_clock_wall();
 	cube_cube_enter(op->cube, CUBE_PAUSED, op->reason != NULL ? op->reason : "paused", "paused");
 }
 
@@ -104,12 +105,22 @@ void cube_op_resuming(struct cube_cube *c)
 	own->paused_mono = now;
 }
 
+/* It was paused by an earlier daemon: the agent hears of it over the link that is made now. */
+static void op_pause_outlived(struct cube_own *own)
+{
+	uint64_t now = cube_clock_wall();
+
+	if (own->paused_mono == 0 && own->paused_wall != 0 && now > own->paused_wall)
+		own->paused_owed = (now - own->paused_wall) / 1000000;
+}
+
 void cube_op_resumed(struct cube_op *op)
 {
 	struct cube_cube *c = op->cube;
 
 	cube_op_resuming(c);
-	cube_own(c)->paused_mono = 0;
+	op_pause_outlived(cube_own(c));
+	cube_own(c)->paused_mono = cube_own(c)->paused_wall = 0;
 	c->doing = NULL;
 	cube_times_begin(c);
 	cube_cube_enter(c, CUBE_RUNNING, NULL, "resumed");

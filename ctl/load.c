@@ -81,6 +81,7 @@ static void load_numbers(struct cube_cube *c, const json_t *o)
 	c->started_wall = (uint64_t)cube_json_int(o, "started", 0);
 	c->used_wall = (uint64_t)cube_json_int(o, "idle_since", 0);
 	load_times(&c->times, json_object_get(o, "times"));
+	own->paused_wall = (uint64_t)cube_json_int(json_object_get(o, "times"), "paused", 0);
 	c->generation = (uint32_t)cube_json_int(o, "generation", 0);
 	c->command_timeout_s = (uint32_t)cube_json_int(o, "command_timeout", 0);
 	c->env_version = (uint64_t)cube_json_int(o, "env_version", 0);

@@ -200,12 +200,14 @@ static json_t *state_pool(struct cube_cube *c)
 			 (int)own->unseen, "revision", (json_int_t)own->stock_revision);
 }
 
-static json_t *state_times(const struct cube_times *t)
+static json_t *state_times(struct cube_cube *c)
 {
-	return json_pack("{s:I,s:b,s:I,s:s,s:I,s:I}", "idle", (json_int_t)t->idle_s, "idle_background",
+	const struct cube_times *t = &c->times;
+
+	return json_pack("{s:I,s:b,s:I,s:s,s:I,s:I,s:I}", "idle", (json_int_t)t->idle_s, "idle_background",
 			 (int)t->idle_background, "lifetime", (json_int_t)t->lifetime_s, "at_end",
 			 cube_at_end_name(t->at_end), "ends", (json_int_t)t->ends_wall, "lease",
-			 (json_int_t)t->lease_wall);
+			 (json_int_t)t->lease_wall, "paused", (json_int_t)cube_own(c)->paused_wall);
 }
 
 static json_t *state_json(struct cube_cube *c)
@@ -242,7 +244,7 @@ static json_t *state_json(struct cube_cube *c)
 	    json_object_set_new(o, "inside", cube_inside_save(own)) < 0 ||
 	    json_object_set_new(o, "transfers", cube_transfers_save(c)) < 0 ||
 	    json_object_set_new(o, "ports", cube_ports_state(c)) < 0 ||
-	    json_object_set_new(o, "times", state_times(&c->times)) < 0) {
+	    json_object_set_new(o, "times", state_times(c)) < 0) {
 		json_decref(o);
 		return NULL;
 	}

@@ -122,6 +122,22 @@ row_stalled() {
 	unmake stalled
 }
 
+# What the neighbour of a fork bomb, a memory hog and a disk hog gets.
+row_hogs() {
+	make good bomb eater filler
+	put "$MNT/bomb/ctl" 'set pids=64' || true
+	put "$MNT/eater/ctl" 'set memory=128M' || true
+	mkdir "$MNT/bomb/jobs/h" "$MNT/eater/jobs/h" "$MNT/filler/jobs/h"
+	"$BENCH" exec "$MNT/good" 20 /bin/true >/dev/null
+	put "$MNT/bomb/jobs/h/cmd" 'b() { b | b & b; }; b'
+	put "$MNT/eater/jobs/h/cmd" 'while :; do head -c 400000000 /dev/zero | tail -c 300000000 >/dev/null; done'
+	put "$MNT/filler/jobs/h/cmd" 'while :; do head -c 100000000 /dev/zero >/workspace/big; done'
+	sleep 1
+	line 'exec beside a fork bomb, a memory and a disk hog, p50' \
+		"$(ms "$("$BENCH" exec "$MNT/good" 50 /bin/true | p50)")" '-' '-'
+	unmake good bomb eater filler
+}
+
 row_many() {
 	local names=()
 	mapfile -t names < <(seq -f 'n%g' "$MANY")

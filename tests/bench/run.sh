@@ -15,7 +15,7 @@ BUILD=${CUBEFS_BUILD_DIR:-$ROOT/build/bench}
 COUNT=${CUBEFS_BENCH_COUNT:-200}
 BENCH=$BUILD/tests/bench/bench-bench
 
-ROWS=(exec exec_crun exec_docker parallel create create_docker pool hundred idle stalled many)
+ROWS=(exec exec_crun exec_docker parallel create create_docker pool hundred idle stalled hogs many)
 
 . "$ROOT/cmake/debian.sh"
 . "$HERE/lib.sh"

@@ -213,7 +213,7 @@ static void what_use_is(void **state)
 {
 	struct stage *s = *state;
 	struct cube_cube *c = stage_make(s, "dev idle=10");
-	struct cube_job *j = stage_start(s, c, "server", "cat");
+	struct cube_job *j = stage_start(s, c, "server", "hang");
 
 	/* A job that runs. */
 	pass(s, 100);
@@ -221,6 +221,7 @@ static void what_use_is(void **state)
 	assert_int_equal(idle_since(s, c), 0);
 	expect_line(s, c, "idle_since -\n");
 	expect_list(s, "dev running mem base 0 - ");
+	assert_int_equal(stage_job(s, j, "kill KILL"), 0);
 	(void)stage_end(s, j);
 	/* Its stdin. */
 	stage_unref(s, j);
@@ -570,6 +571,37 @@ static void idle_begins_anew(void **state)
 	cube_clock_fake(NULL);
 }
 
+/* A pause that outlives the daemon does not count for a command's time-out, either. */
+static void pause_outlives_the_daemon(void **state)
+{
+	struct stage s;
+
+	(void)state;
+	time_begins();
+	host_open(&s);
+	struct cube_cube *c = stage_make(&s, "dev command_timeout=60");
+	struct cube_job *j = stage_start(&s, c, "long", "echo begun; hang");
+
+	stage_printed(&s, j, 6);
+	stage_unref(&s, j);
+	assert_int_equal(stage_cube(&s, c, "pause"), 0);
+	stage_killed(&s);
+	now += 1000 * S;
+	stage_up(&s);
+	assert_int_equal(find(&s, "dev")->phase, CUBE_PAUSED);
+	assert_int_not_equal(cube_own(find(&s, "dev"))->paused_wall, 0);
+	assert_int_equal(stage_cube(&s, find(&s, "dev"), "resume"), 0);
+	cube_domain_enter(s.d);
+	j = cube_job_find(cube_domain_find(s.d, "dev"), "long");
+	assert_non_null(j);
+	assert_int_equal(j->state, CUBE_JOB_RUNNING);
+	assert_int_equal(cube_own(cube_domain_find(s.d, "dev"))->paused_wall, 0);
+	assert_int_equal(cube_own(cube_domain_find(s.d, "dev"))->paused_owed, 0);
+	cube_domain_leave(s.d);
+	host_close(&s);
+	cube_clock_fake(NULL);
+}
+
 static bool told_so(void *ctx)
 {
 	const uint64_t *wanted = ctx;
@@ -641,6 +673,7 @@ int main(void)
 		cmocka_unit_test(end_fails),
 		cmocka_unit_test(kept_over_a_restart),
 		cmocka_unit_test(idle_begins_anew),
+		cmocka_unit_test(pause_outlives_the_daemon),
 		cmocka_unit_test(service_is_told),
 	};
 
