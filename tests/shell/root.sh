@@ -99,7 +99,7 @@ check_eq "$(python3 -c 'import json,sys; o=json.load(open("four/info.json")); pr
 
 # backends
 check_eq "$(ls backends)" local
-check_eq "$(ls backends/local | tr '\n' ' ')" 'ctl sandboxes status templates '
+check_eq "$(ls backends/local | tr '\n' ' ')" 'ctl pools sandboxes status templates '
 check_match "$(cat backends/local/status)" 'reachable yes'
 check_match "$(cat backends/local/status)" 'store (btrfs snapshots|copies that share|plain copies)'
 check_match "$(cat backends/local/status)" 'capabilities .*exec.*files'
