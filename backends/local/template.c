@@ -110,7 +110,7 @@ static int template_open_tree(struct cube_local *b, const char *name, struct cub
 			      struct cube_err *err)
 {
 	char path[CUBE_ID_MAX + 8];
-	int fd;
+	int fd = -1;
 
 	if (cube_name_layer_ok(name)) {
 		int rc = template_open_layer(b, name, &fd, err);
