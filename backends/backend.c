@@ -11,6 +11,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/log.h"
 #include "backends/base/name.h"
+#include "backends/call.h"
 #include "backends/check.h"
 
 /* ---- Instances ---- */
@@ -111,43 +112,33 @@ const void *cube_backend_queue_key(const struct cube_backend *b, const void *per
 	return b;
 }
 
-/* ---- One call ---- */
+/* ---- One call (call.h) ---- */
 
-struct call {
-	const struct cube_backend *b;
-	const char *op;
-	const char *on; /* the sandbox or template; NULL: none */
-	struct cube_err why;
-};
-
-/* @cap 0: required, so it is there. */
-static int call_begin(struct call *c, uint32_t cap)
+int cube_call_begin(struct cube_call *c, uint32_t cap)
 {
 	return cap == 0 ? 0 : cube_backend_need(c->b, (enum cube_cap)cap, &c->why);
 }
 
-static int call_begin_id(struct call *c, uint32_t cap)
+int cube_call_begin_id(struct cube_call *c, uint32_t cap)
 {
-	int r = call_begin(c, cap);
+	int r = cube_call_begin(c, cap);
 
 	if (r == 0 && !cube_check_id(c->on))
 		return cube_fail(&c->why, -EINVAL, "backend %s: no sandbox can have this id", c->b->name);
 	return r;
 }
 
-/* An answer that cannot be true. */
-static int call_nonsense(struct call *c, const char *what)
+int cube_call_nonsense(struct cube_call *c, const char *what)
 {
 	return cube_fail(&c->why, -EREMOTEIO, "backend %s answered %s with %s", c->b->name, c->op, what);
 }
 
-/* Every failure leaves with an errno and a sentence, whatever the backend thought of. */
-static int call_end(struct call *c, int r, struct cube_err *err)
+int cube_call_end(struct cube_call *c, int r, struct cube_err *err)
 {
 	if (r == 0)
 		return 0;
 	if (r > 0)
-		r = call_nonsense(c, "neither success nor an error");
+		r = cube_call_nonsense(c, "neither success nor an error");
 	if (c->why.code != r || c->why.text[0] == '\0')
 		(void)cube_fail(&c->why, r, "backend %s: %s %s: %s", c->b->name, c->op,
 				c->on != NULL ? c->on : "", cube_errno_text(r));
@@ -158,17 +149,12 @@ static int call_end(struct call *c, int r, struct cube_err *err)
 	return r;
 }
 
-#define CALL(op_, on_)                                                                                       \
-	{                                                                                                    \
-		.b = b, .op = (op_), .on = (on_)                                                             \
-	}
-
 /* ---- Operations ---- */
 
 int cube_backend_status(struct cube_backend *b, struct cube_cancel *cancel, struct cube_status *ret,
 			struct cube_err *err)
 {
-	struct call c = CALL("status", NULL);
+	struct cube_call c = CALL("status", NULL);
 	struct cube_status st = {.caps = b->caps};
 	int r = b->ops->status(b, cancel, &st, &c.why);
 
@@ -176,13 +162,13 @@ int cube_backend_status(struct cube_backend *b, struct cube_cancel *cancel, stru
 		cube_check_status(b, &st);
 		*ret = st;
 	}
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
 			char **ret_id, struct cube_err *err)
 {
-	struct call c = CALL("create", spec->name);
+	struct cube_call c = CALL("create", spec->name);
 	struct cube_err ignored = {.code = 0};
 	cube_auto_str id = NULL;
 	int r = cube_check_mark(spec, &c.why);
@@ -195,37 +181,37 @@ int cube_backend_create(struct cube_backend *b, const struct cube_spec *spec, st
 		/* It cannot be used, so nothing of it may stay. */
 		if (id != NULL)
 			(void)b->ops->destroy(b, id, &ignored);
-		r = call_nonsense(&c, "an id that is none");
+		r = cube_call_nonsense(&c, "an id that is none");
 	}
 	if (r == 0)
 		*ret_id = cube_steal(id);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_destroy(struct cube_backend *b, const char *id, struct cube_err *err)
 {
-	struct call c = CALL("destroy", id);
-	int r = call_begin_id(&c, 0);
+	struct cube_call c = CALL("destroy", id);
+	int r = cube_call_begin_id(&c, 0);
 
 	if (r == 0)
 		r = b->ops->destroy(b, id, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_inspect(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err)
 {
-	struct call c = CALL("inspect", id);
+	struct cube_call c = CALL("inspect", id);
 	struct cube_info info = {.state = CUBE_IS_GONE};
-	int r = call_begin_id(&c, 0);
+	int r = cube_call_begin_id(&c, 0);
 
 	if (r == 0)
 		r = b->ops->inspect(b, id, &info, &c.why);
 	if (r == 0 && (!cube_check_info(&info) || strcmp(info.id, id) != 0))
-		r = call_nonsense(&c, "something that is not this sandbox");
+		r = cube_call_nonsense(&c, "something that is not this sandbox");
 	info.labels = NULL;
 	if (r == 0)
 		*ret = info;
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 struct list_call {
@@ -249,10 +235,10 @@ static void list_each(void *ctx, const struct cube_info *info)
 int cube_backend_list(struct cube_backend *b, struct cube_cancel *cancel,
 		      void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err)
 {
-	struct call c = CALL("list", NULL);
+	struct cube_call c = CALL("list", NULL);
 	struct list_call l = {.b = b, .each = each, .ctx = ctx};
 
-	return call_end(&c, b->ops->list(b, cancel, list_each, &l, &c.why), err);
+	return cube_call_end(&c, b->ops->list(b, cancel, list_each, &l, &c.why), err);
 }
 
 int cube_spec_labels(const struct cube_spec *spec, struct cube_buf *out)
@@ -270,91 +256,91 @@ bool cube_backend_id_ok(const char *id)
 int cube_backend_adopt(struct cube_backend *b, const char *id, const char *uid, struct cube_cancel *cancel,
 		       struct cube_err *err)
 {
-	struct call c = CALL("adopt", id);
-	int r = call_begin_id(&c, CUBE_CAP_ADOPT);
+	struct cube_call c = CALL("adopt", id);
+	int r = cube_call_begin_id(&c, CUBE_CAP_ADOPT);
 
 	if (r == 0)
 		r = b->ops->adopt(b, id, uid, cancel, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_let_go(struct cube_backend *b, const char *id, struct cube_err *err)
 {
-	struct call c = CALL("let_go", id);
-	int r = call_begin_id(&c, CUBE_CAP_ADOPT);
+	struct cube_call c = CALL("let_go", id);
+	int r = cube_call_begin_id(&c, CUBE_CAP_ADOPT);
 
 	if (r == 0)
 		r = b->ops->let_go(b, id, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
 		       struct cube_err *err)
 {
-	struct call c = CALL("start", id);
-	int r = call_begin_id(&c, CUBE_CAP_STOP);
+	struct cube_call c = CALL("start", id);
+	int r = cube_call_begin_id(&c, CUBE_CAP_STOP);
 
 	if (r == 0)
 		r = b->ops->start(b, id, cancel, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel,
 		      struct cube_err *err)
 {
-	struct call c = CALL("stop", id);
-	int r = call_begin_id(&c, CUBE_CAP_STOP);
+	struct cube_call c = CALL("stop", id);
+	int r = cube_call_begin_id(&c, CUBE_CAP_STOP);
 
 	if (r == 0)
 		r = b->ops->stop(b, id, grace_s, cancel, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
 		       struct cube_err *err)
 {
-	struct call c = CALL("pause", id);
-	int r = call_begin_id(&c, CUBE_CAP_PAUSE);
+	struct cube_call c = CALL("pause", id);
+	int r = cube_call_begin_id(&c, CUBE_CAP_PAUSE);
 
 	if (r == 0)
 		r = b->ops->pause(b, id, cancel, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
 			struct cube_err *err)
 {
-	struct call c = CALL("resume", id);
-	int r = call_begin_id(&c, CUBE_CAP_PAUSE);
+	struct cube_call c = CALL("resume", id);
+	int r = cube_call_begin_id(&c, CUBE_CAP_PAUSE);
 
 	if (r == 0)
 		r = b->ops->resume(b, id, cancel, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits,
 		       struct cube_err *err)
 {
-	struct call c = CALL("limit", id);
-	int r = call_begin_id(&c, 0);
+	struct cube_call c = CALL("limit", id);
+	int r = cube_call_begin_id(&c, 0);
 
 	if (r == 0)
 		r = cube_check_limits(b, limits, &c.why);
 	if (r == 0 && b->ops->limit != NULL) /* NULL: then nothing was asked for */
 		r = b->ops->limit(b, id, limits, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err)
 {
-	struct call c = CALL("rename", id);
-	int r = call_begin_id(&c, CUBE_CAP_RENAME);
+	struct cube_call c = CALL("rename", id);
+	int r = cube_call_begin_id(&c, CUBE_CAP_RENAME);
 
 	if (r == 0 && (name == NULL || !cube_name_ok(name)))
 		r = cube_fail(&c.why, -EINVAL, "rename: the name is no sandbox name");
 	if (r == 0)
 		r = b->ops->rename(b, id, name, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 bool cube_backend_expires(const struct cube_backend *b)
@@ -365,22 +351,22 @@ bool cube_backend_expires(const struct cube_backend *b)
 int cube_backend_expire(struct cube_backend *b, const char *id, uint64_t wall_ns, enum cube_expiry what,
 			struct cube_err *err)
 {
-	struct call c = CALL("expire", id);
-	int r = call_begin_id(&c, 0);
+	struct cube_call c = CALL("expire", id);
+	int r = cube_call_begin_id(&c, 0);
 
 	if (r == 0 && b->ops->expire == NULL)
 		r = cube_fail(&c.why, -EOPNOTSUPP, "backend %s ends no sandbox by itself", b->name);
 	if (r == 0)
 		r = b->ops->expire(b, id, wall_ns, what, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
 		      void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err)
 {
-	struct call c = CALL("link", id);
+	struct cube_call c = CALL("link", id);
 	struct cube_link *l = NULL;
-	int r = call_begin_id(&c, CUBE_CAP_EXEC);
+	int r = cube_call_begin_id(&c, CUBE_CAP_EXEC);
 
 	assert(handler->up != NULL && handler->synced != NULL && handler->started != NULL &&
 	       handler->output != NULL);
@@ -389,10 +375,10 @@ int cube_backend_link(struct cube_backend *b, const char *id, const struct cube_
 	if (r == 0)
 		r = b->ops->link(b, id, handler, ctx, cancel, &l, &c.why);
 	if (r == 0 && l == NULL)
-		r = call_nonsense(&c, "no link");
+		r = cube_call_nonsense(&c, "no link");
 	if (r == 0)
 		*ret = l;
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 void cube_root_close(struct cube_root *root)
@@ -407,40 +393,40 @@ void cube_root_close(struct cube_root *root)
 
 int cube_backend_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err)
 {
-	struct call c = CALL("root", id);
+	struct cube_call c = CALL("root", id);
 	struct cube_root root = {.fd = -1};
-	int r = call_begin_id(&c, CUBE_CAP_FILES);
+	int r = cube_call_begin_id(&c, CUBE_CAP_FILES);
 
 	if (r == 0)
 		r = b->ops->root(b, id, &root, &c.why);
 	if (r == 0 && !cube_check_root(&root)) {
 		cube_root_close(&root);
-		r = call_nonsense(&c, "a root that is none");
+		r = cube_call_nonsense(&c, "a root that is none");
 	}
 	if (r == 0)
 		*ret = root;
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err)
 {
-	struct call c = CALL("usage", id);
+	struct cube_call c = CALL("usage", id);
 	struct cube_usage u = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
 			       UINT64_MAX, UINT64_MAX, UINT64_MAX};
-	int r = call_begin_id(&c, CUBE_CAP_USAGE);
+	int r = cube_call_begin_id(&c, CUBE_CAP_USAGE);
 
 	if (r == 0)
 		r = b->ops->usage(b, id, &u, &c.why);
 	if (r == 0)
 		*ret = u;
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_written(struct cube_backend *b, const char *id, uint64_t *ret, struct cube_err *err)
 {
-	struct call c = CALL("written", id);
+	struct cube_call c = CALL("written", id);
 	uint64_t n = 0;
-	int r = call_begin_id(&c, CUBE_CAP_USAGE);
+	int r = cube_call_begin_id(&c, CUBE_CAP_USAGE);
 
 	if (r == 0 && b->ops->written == NULL)
 		r = cube_fail(&c.why, -EOPNOTSUPP, "backend %s does not write on this machine's disk",
@@ -449,7 +435,7 @@ int cube_backend_written(struct cube_backend *b, const char *id, uint64_t *ret, 
 		r = b->ops->written(b, id, &n, &c.why);
 	if (r == 0)
 		*ret = n;
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 /* ---- Ports ---- */
@@ -457,19 +443,19 @@ int cube_backend_written(struct cube_backend *b, const char *id, uint64_t *ret, 
 int cube_backend_dial(struct cube_backend *b, const char *id, const struct cube_target *target,
 		      struct cube_cancel *cancel, int *ret_fd, struct cube_err *err)
 {
-	struct call c = CALL("dial", id);
+	struct cube_call c = CALL("dial", id);
 	cube_auto_fd fd = -1;
-	int r = call_begin_id(&c, CUBE_CAP_PORTS);
+	int r = cube_call_begin_id(&c, CUBE_CAP_PORTS);
 
 	if (r == 0 && !cube_check_target(target))
 		r = cube_fail(&c.why, -EINVAL, "backend %s: nothing can listen there", b->name);
 	if (r == 0)
 		r = b->ops->dial(b, id, target, cancel, &fd, &c.why);
 	if (r == 0 && fd < 0)
-		r = call_nonsense(&c, "no connection");
+		r = cube_call_nonsense(&c, "no connection");
 	if (r == 0)
 		*ret_fd = cube_steal_fd(&fd);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 struct listening_call {
@@ -493,13 +479,13 @@ int cube_backend_listening(struct cube_backend *b, const char *id,
 			   void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
 			   struct cube_err *err)
 {
-	struct call c = CALL("listening", id);
+	struct cube_call c = CALL("listening", id);
 	struct listening_call lc = {.each = each, .ctx = ctx};
-	int r = call_begin_id(&c, CUBE_CAP_PORTS);
+	int r = cube_call_begin_id(&c, CUBE_CAP_PORTS);
 
 	if (r == 0)
 		r = b->ops->listening(b, id, listening_each, &lc, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 struct access_call {
@@ -521,227 +507,20 @@ static void access_each(void *ctx, const char *line)
 int cube_backend_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
 			void *ctx, struct cube_err *err)
 {
-	struct call c = CALL("access", id);
+	struct cube_call c = CALL("access", id);
 	struct access_call ac = {.each = each, .ctx = ctx};
-	int r = call_begin_id(&c, CUBE_CAP_ACCESS);
+	int r = cube_call_begin_id(&c, CUBE_CAP_ACCESS);
 
 	if (r == 0)
 		r = b->ops->access(b, id, access_each, &ac, &c.why);
-	return call_end(&c, r, err);
-}
-
-/* ---- Templates ---- */
-
-static int call_begin_template(struct call *c)
-{
-	int r = call_begin(c, CUBE_CAP_TEMPLATES);
-
-	if (r == 0 && (c->on == NULL || !cube_name_template_ok(c->on)))
-		return cube_fail(&c->why, -EINVAL, "'%s' is no template name", c->on != NULL ? c->on : "");
-	return r;
-}
-
-struct template_call {
-	const struct cube_backend *b;
-	void (*each)(void *ctx, const struct cube_template *t);
-	void *ctx;
-};
-
-static void template_each(void *ctx, const struct cube_template *t)
-{
-	const struct template_call *l = ctx;
-	struct cube_template copy = *t;
-
-	if (cube_check_template(&copy))
-		l->each(l->ctx, &copy);
-	else
-		cube_log(CUBE_LOG_WARNING, "backend", "%s: lists a template with an unusable name: %s",
-			 l->b->name, copy.name);
-}
-
-int cube_backend_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
-			       void *ctx, struct cube_err *err)
-{
-	struct call c = CALL("template_list", NULL);
-	struct template_call l = {.b = b, .each = each, .ctx = ctx};
-	int r = call_begin(&c, CUBE_CAP_TEMPLATES);
-
-	if (r == 0)
-		r = b->ops->template_list(b, template_each, &l, &c.why);
-	return call_end(&c, r, err);
-}
-
-int cube_backend_template_check(struct cube_backend *b, const struct cube_template_order *o,
-				struct cube_err *err)
-{
-	struct call c = CALL("template_check", o->name);
-	int r = call_begin_template(&c);
-
-	if (r == 0)
-		r = b->ops->template_check(b, o, &c.why);
-	return call_end(&c, r, err);
-}
-
-int cube_backend_template_import(struct cube_backend *b, const struct cube_template_order *o,
-				 struct cube_cancel *cancel, struct cube_err *err)
-{
-	struct call c = CALL("template_import", o->name);
-	int r = call_begin_template(&c);
-
-	assert(o->log != NULL && o->progress != NULL);
-	if (r == 0)
-		r = b->ops->template_check(b, o, &c.why);
-	if (r == 0)
-		r = b->ops->template_import(b, o, cancel, &c.why);
-	return call_end(&c, r, err);
-}
-
-static int call_begin_template_or_layer(struct call *c)
-{
-	if (c->on != NULL && cube_name_layer_ok(c->on))
-		return call_begin(c, CUBE_CAP_TEMPLATES);
-	return call_begin_template(c);
-}
-
-int cube_backend_template_remove(struct cube_backend *b, const char *name, struct cube_err *err)
-{
-	struct call c = CALL("template_remove", name);
-	int r = call_begin_template_or_layer(&c);
-
-	if (r == 0)
-		r = b->ops->template_remove(b, name, &c.why);
-	return call_end(&c, r, err);
-}
-
-int cube_backend_template_config(struct cube_backend *b, const char *name, struct cube_template_config *ret,
-				 struct cube_err *err)
-{
-	struct call c = CALL("template_config", name);
-	int r = call_begin_template_or_layer(&c);
-
-	cube_template_config_init(ret);
-	if (r == 0)
-		r = b->ops->template_config(b, name, ret, &c.why);
-	if (r == 0 && !cube_check_template_config(ret))
-		r = call_nonsense(&c, "an environment that is none");
-	if (r < 0)
-		cube_template_config_done(ret);
-	return call_end(&c, r, err);
-}
-
-int cube_backend_template_commit(struct cube_backend *b, const char *id, const char *name,
-				 struct cube_cancel *cancel, struct cube_err *err)
-{
-	struct call c = CALL("template_commit", id);
-	int r = call_begin_id(&c, CUBE_CAP_BUILD);
-
-	if (r == 0 && !cube_name_layer_ok(name))
-		r = cube_fail(&c.why, -EINVAL, "'%s' is no name of a layer", name);
-	if (r == 0)
-		r = b->ops->template_commit(b, id, name, cancel, &c.why);
-	return call_end(&c, r, err);
-}
-
-int cube_backend_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
-				 const struct cube_template_config *config, struct cube_err *err)
-{
-	struct call c = CALL("template_derive", t->name);
-	int r = call_begin_template(&c);
-
-	if (r == 0)
-		r = cube_backend_need(b, CUBE_CAP_BUILD, &c.why);
-	if (r == 0 && !cube_name_template_ok(base) && !cube_name_layer_ok(base))
-		r = cube_fail(&c.why, -EINVAL, "'%s' is no template name", base);
-	if (r == 0)
-		r = b->ops->template_derive(b, base, t, config, &c.why);
-	return call_end(&c, r, err);
-}
-
-/* ---- Volumes ---- */
-
-static int call_begin_volume(struct call *c, uint32_t caps)
-{
-	int r = call_begin(c, CUBE_CAP_VOLUMES);
-
-	if (r == 0 && caps != 0)
-		r = call_begin(c, caps);
-	if (r == 0 && !cube_check_uid(c->on))
-		return cube_fail(&c->why, -EINVAL, "'%s' is no uid of a volume", c->on != NULL ? c->on : "");
-	return r;
-}
-
-int cube_backend_volume_make(struct cube_backend *b, const char *uid, const char *name,
-			     struct cube_cancel *cancel, struct cube_err *err)
-{
-	struct call c = CALL("volume_make", uid);
-	int r = call_begin_volume(&c, 0);
-
-	if (r == 0)
-		r = b->ops->volume_make(b, uid, name, cancel, &c.why);
-	return call_end(&c, r, err);
-}
-
-int cube_backend_volume_remove(struct cube_backend *b, const char *uid, struct cube_err *err)
-{
-	struct call c = CALL("volume_remove", uid);
-	int r = call_begin_volume(&c, 0);
-
-	if (r == 0)
-		r = b->ops->volume_remove(b, uid, &c.why);
-	return call_end(&c, r, err);
-}
-
-struct volume_call {
-	void (*each)(void *ctx, const struct cube_volume *v);
-	void *ctx;
-};
-
-/* One that is not ours is nobody's business. */
-static void volume_each(void *ctx, const struct cube_volume *v)
-{
-	const struct volume_call *l = ctx;
-	struct cube_volume copy = *v;
-
-	copy.uid[sizeof(copy.uid) - 1] = '\0';
-	if (cube_check_uid(copy.uid))
-		l->each(l->ctx, &copy);
-}
-
-int cube_backend_volume_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_volume *v),
-			     void *ctx, struct cube_err *err)
-{
-	struct call c = CALL("volume_list", NULL);
-	struct volume_call l = {.each = each, .ctx = ctx};
-	int r = call_begin(&c, CUBE_CAP_VOLUMES);
-
-	if (r == 0)
-		r = b->ops->volume_list(b, volume_each, &l, &c.why);
-	return call_end(&c, r, err);
-}
-
-int cube_backend_volume_root(struct cube_backend *b, const char *uid, struct cube_root *ret,
-			     struct cube_err *err)
-{
-	struct call c = CALL("volume_root", uid);
-	struct cube_root root = {.fd = -1};
-	int r = call_begin_volume(&c, CUBE_CAP_FILES);
-
-	if (r == 0)
-		r = b->ops->volume_root(b, uid, &root, &c.why);
-	if (r == 0 && !cube_check_root(&root)) {
-		cube_root_close(&root);
-		r = call_nonsense(&c, "a root that is none");
-	}
-	if (r == 0)
-		*ret = root;
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 /* ---- Binds ---- */
 
-static int call_begin_bind(struct call *c, const char *path)
+static int call_begin_bind(struct cube_call *c, const char *path)
 {
-	int r = call_begin_id(c, CUBE_CAP_BIND);
+	int r = cube_call_begin_id(c, CUBE_CAP_BIND);
 
 	if (r == 0 && !cube_name_inside_ok(path))
 		return cube_fail(&c->why, -EINVAL, "'%s' is no path for a bind", path != NULL ? path : "");
@@ -751,20 +530,20 @@ static int call_begin_bind(struct call *c, const char *path)
 int cube_backend_bind(struct cube_backend *b, const char *id, const struct cube_bind *bind,
 		      struct cube_cancel *cancel, struct cube_err *err)
 {
-	struct call c = CALL("bind", id);
+	struct cube_call c = CALL("bind", id);
 	int r = call_begin_bind(&c, bind->path);
 
 	if (r == 0)
 		r = b->ops->bind(b, id, bind, cancel, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }
 
 int cube_backend_unbind(struct cube_backend *b, const char *id, const char *path, struct cube_err *err)
 {
-	struct call c = CALL("unbind", id);
+	struct cube_call c = CALL("unbind", id);
 	int r = call_begin_bind(&c, path);
 
 	if (r == 0)
 		r = b->ops->unbind(b, id, path, &c.why);
-	return call_end(&c, r, err);
+	return cube_call_end(&c, r, err);
 }

@@ -70,8 +70,12 @@ enum cube_cap {
 	CUBE_CAP_PRIVILEGED = 1u << 23, /* spec.privileged */
 	CUBE_CAP_GPU = 1u << 24,        /* spec.gpu */
 	CUBE_CAP_KVM = 1u << 25,        /* /dev/kvm inside */
+	/* Other states of a sandbox's files. */
+	CUBE_CAP_CHECKPOINTS = 1u << 26, /* checkpoint_*, restore, spec.from */
+	CUBE_CAP_RESET = 1u << 27,       /* reset: the template's files again, /workspace kept */
+	CUBE_CAP_CHANGES = 1u << 28,     /* changes: what differs from another state */
 };
-#define CUBE_CAP_COUNT 26
+#define CUBE_CAP_COUNT 29
 /* "exec", "files", ... of bit number @n; NULL beyond. */
 const char *cube_cap_name(unsigned n);
 
@@ -110,6 +114,9 @@ struct cube_spec {
 	const char *uid;      /* ours, unique for ever, [0-9a-f]{16}; marked at the backend */
 	const char *name;     /* at the time of creation, for people; may be the host name inside */
 	const char *template; /* NULL: the backend's default */
+	const char
+		*from; /* CUBE_CAP_CHECKPOINTS: id of the checkpoint whose files and template it gets, with a
+				 name of its own in them; NULL: none */
 	struct cube_limits limits;
 	enum cube_net net;
 	bool privileged;
@@ -183,6 +190,7 @@ struct cube_listener {
 #define CUBE_MOUNTS_MAX 16
 struct cube_root {
 	int fd; /* its root directory */
+	bool read_only;
 	unsigned n_mounts;
 	struct {
 		char path[256]; /* absolute inside, no link in it: "/workspace" */
@@ -242,6 +250,28 @@ struct cube_template_order {
 struct cube_volume {
 	char uid[CUBE_ID_MAX + 1];
 	uint64_t size; /* bytes that it takes; UINT64_MAX: not known (yet) */
+};
+
+/* One state of a sandbox's files, kept. */
+struct cube_checkpoint {
+	char id[CUBE_ID_MAX + 1];
+	char of[CUBE_ID_MAX + 1]; /* id of the sandbox; it may be gone */
+	uint64_t size;            /* bytes of its own; UINT64_MAX: not known */
+	char reason[160];         /* why it cannot be used; "": it can */
+};
+
+/* A question for changes. */
+struct cube_changes {
+	const char *id; /* a sandbox as it is; or */
+	const char *cp; /* a checkpoint */
+	const char *
+		base; /* the checkpoint it is compared with. NULL, or one that is gone: a sandbox with what it was
+			     restored to last, else the template; a checkpoint with its template */
+	/* 'A' it is new, 'D' it was there (what was in a directory is not told), 'M' content, owner or mode differ, 'T'
+	 * it is of another type; @path is absolute inside, any bytes. In no order but that of names in each
+	 * directory. */
+	void (*each)(void *ctx, char kind, const char *path);
+	void *ctx;
 };
 
 struct cube_status {
@@ -415,6 +445,31 @@ struct cube_backend_ops {
 	int (*template_derive)(struct cube_backend *b, const char *base, const struct cube_template *t,
 			       const struct cube_template_config *config, struct cube_err *err);
 
+	/* CUBE_CAP_CHECKPOINTS. Checkpoints have ids that the caller chooses as it does a sandbox's uid, and belong to
+	 * nobody: destroy leaves them, and any of them can be removed while the others stay whole. */
+	/* Takes one of a sandbox in any state: all that runs inside sees it at one moment, and goes on afterwards
+	 * whatever happens. *ret_still_ms: how long it stood still, at most. There already: success. */
+	int (*checkpoint)(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
+			  uint32_t *ret_still_ms, struct cube_err *err);
+	int (*checkpoint_list)(struct cube_backend *b,
+			       void (*each)(void *ctx, const struct cube_checkpoint *c), void *ctx,
+			       struct cube_err *err);
+	int (*checkpoint_remove)(struct cube_backend *b, const char *cp,
+				 struct cube_err *err); /* gone: success */
+	/* And CUBE_CAP_FILES: its files, all mounts read only. -ENOENT. */
+	int (*checkpoint_root)(struct cube_backend *b, const char *cp, struct cube_root *ret,
+			       struct cube_err *err);
+	/* The sandbox gets the files and the template of @cp, its own or another's; what ran in it ends, and where it
+	 * ran it is started again. Refused or cancelled it has changed nothing. Volumes and binds stay as they are. */
+	int (*restore)(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
+		       struct cube_err *err);
+	/* CUBE_CAP_RESET. The same with its template's own files; /workspace stays. */
+	int (*reset)(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		     struct cube_err *err);
+	/* CUBE_CAP_CHANGES. @what->each is called on this thread. */
+	int (*changes)(struct cube_backend *b, const struct cube_changes *what, struct cube_cancel *cancel,
+		       struct cube_err *err);
+
 	/* CUBE_CAP_VOLUMES. A volume is told by its uid, which is ours as a sandbox's is (16 hexadecimal
 	 * digits); what people call it is a word that the backend may show, and that may change. make: an
 	 * empty one that belongs to the root inside. remove: -EBUSY while a sandbox has it, whatever its state.
@@ -524,6 +579,20 @@ int cube_backend_template_check(struct cube_backend *b, const struct cube_templa
 int cube_backend_template_import(struct cube_backend *b, const struct cube_template_order *o,
 				 struct cube_cancel *cancel, struct cube_err *err);
 int cube_backend_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
+int cube_backend_checkpoint(struct cube_backend *b, const char *id, const char *cp,
+			    struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err);
+int cube_backend_checkpoint_list(struct cube_backend *b,
+				 void (*each)(void *ctx, const struct cube_checkpoint *c), void *ctx,
+				 struct cube_err *err);
+int cube_backend_checkpoint_remove(struct cube_backend *b, const char *cp, struct cube_err *err);
+int cube_backend_checkpoint_root(struct cube_backend *b, const char *cp, struct cube_root *ret,
+				 struct cube_err *err);
+int cube_backend_restore(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
+			 struct cube_err *err);
+int cube_backend_reset(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+		       struct cube_err *err);
+int cube_backend_changes(struct cube_backend *b, const struct cube_changes *what, struct cube_cancel *cancel,
+			 struct cube_err *err);
 int cube_backend_volume_make(struct cube_backend *b, const char *uid, const char *name,
 			     struct cube_cancel *cancel, struct cube_err *err);
 int cube_backend_volume_remove(struct cube_backend *b, const char *uid, struct cube_err *err);

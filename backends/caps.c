@@ -34,6 +34,9 @@ static const struct {
 	{"privileged", "make privileged sandboxes"},
 	{"gpu", "give a sandbox a gpu"},
 	{"kvm", "give a sandbox /dev/kvm"},
+	{"checkpoints", "take checkpoints"},
+	{"reset", "give a sandbox its template's files again"},
+	{"changes", "tell what changed in a sandbox"},
 };
 
 const char *cube_cap_name(unsigned n)

@@ -55,6 +55,13 @@ static const struct op_rule op_rules[] = {
 	OP(volume_remove, CUBE_CAP_VOLUMES),
 	OP(volume_list, CUBE_CAP_VOLUMES),
 	OP(volume_root, CUBE_CAP_VOLUMES),
+	OP(checkpoint, CUBE_CAP_CHECKPOINTS),
+	OP(checkpoint_list, CUBE_CAP_CHECKPOINTS),
+	OP(checkpoint_remove, CUBE_CAP_CHECKPOINTS),
+	OP(checkpoint_root, CUBE_CAP_CHECKPOINTS),
+	OP(restore, CUBE_CAP_CHECKPOINTS),
+	OP(reset, CUBE_CAP_RESET),
+	OP(changes, CUBE_CAP_CHANGES),
 	OP(bind, CUBE_CAP_BIND),
 	OP(unbind, CUBE_CAP_BIND),
 	OP(template_config, CUBE_CAP_TEMPLATES),
@@ -136,6 +143,8 @@ int cube_check_mark(const struct cube_spec *spec, struct cube_err *err)
 
 static int check_form(const struct cube_spec *spec, struct cube_err *err)
 {
+	if (spec->from != NULL && !cube_check_uid(spec->from))
+		return cube_fail(err, -EINVAL, "'%s' is no id of a checkpoint", spec->from);
 	if (spec->template != NULL && !cube_name_template_ok(spec->template) &&
 	    !cube_name_layer_ok(spec->template))
 		return cube_fail(err, -EINVAL, "'%s' is no template name", spec->template);
@@ -235,6 +244,8 @@ int cube_check_spec(const struct cube_backend *b, const struct cube_spec *spec, 
 		r = check_extra(b, spec, err);
 	if (r == 0)
 		r = cube_check_limits(b, &spec->limits, err);
+	if (r == 0 && spec->from != NULL)
+		r = cube_backend_need(b, CUBE_CAP_CHECKPOINTS, err);
 	if (r == 0)
 		r = check_inside(b, spec, err);
 	if (r == 0)
@@ -264,6 +275,13 @@ bool cube_check_info(struct cube_info *info)
 	if (!cube_check_uid(info->uid))
 		info->uid[0] = '\0'; /* somebody else's mark is none of ours */
 	return cube_check_id(info->id) && (unsigned)info->state <= CUBE_IS_STOPPED;
+}
+
+void cube_check_checkpoint(struct cube_checkpoint *c)
+{
+	tidy(c->id, sizeof(c->id));
+	tidy(c->of, sizeof(c->of));
+	tidy(c->reason, sizeof(c->reason));
 }
 
 bool cube_check_template(struct cube_template *t)

@@ -32,6 +32,7 @@ int cube_check_limits(const struct cube_backend *b, const struct cube_limits *li
 
 /* Answers. Strings are ended and made printable in place; false: not to be believed. */
 bool cube_check_info(struct cube_info *info);
+void cube_check_checkpoint(struct cube_checkpoint *c); /* makes its texts fit for a line */
 bool cube_check_template(struct cube_template *t);
 bool cube_check_template_config(struct cube_template_config *c);
 void cube_check_status(const struct cube_backend *b, struct cube_status *st);

@@ -133,6 +133,14 @@ void cube_buf_drop(struct cube_buf *b, size_t len)
 	b->data[b->len] = '\0';
 }
 
+void cube_buf_cut(struct cube_buf *b, size_t len)
+{
+	if (len >= b->len)
+		return;
+	b->len = len;
+	b->data[len] = '\0';
+}
+
 const char *cube_buf_str(const struct cube_buf *b)
 {
 	if (b->data == NULL)

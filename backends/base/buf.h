@@ -36,6 +36,8 @@ char *cube_buf_reserve(struct cube_buf *b, size_t len);
 
 /* Drops the first @len bytes. */
 void cube_buf_drop(struct cube_buf *b, size_t len);
+/* Drops what is behind the first @len bytes. */
+void cube_buf_cut(struct cube_buf *b, size_t len);
 
 /* The content as a string ("" when empty); valid until the next change. */
 const char *cube_buf_str(const struct cube_buf *b);

@@ -432,6 +432,84 @@ static int forward_volume_root(struct cube_backend *b, const char *uid, struct c
 	return give_root(&root, after(&a, r), ret);
 }
 
+static int forward_checkpoint(struct cube_backend *b, const char *id, const char *cp,
+			      struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err)
+{
+	struct around a = around(b, "checkpoint", id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->checkpoint(a.inner, id, cp, cancel, ret_still_ms, err);
+	return after(&a, r);
+}
+
+static int forward_checkpoint_list(struct cube_backend *b,
+				   void (*each)(void *ctx, const struct cube_checkpoint *c), void *ctx,
+				   struct cube_err *err)
+{
+	struct around a = around(b, "checkpoint_list", NULL, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->checkpoint_list(a.inner, each, ctx, err);
+	return after(&a, r);
+}
+
+static int forward_checkpoint_remove(struct cube_backend *b, const char *cp, struct cube_err *err)
+{
+	struct around a = around(b, "checkpoint_remove", cp, NULL, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->checkpoint_remove(a.inner, cp, err);
+	return after(&a, r);
+}
+
+static int forward_checkpoint_root(struct cube_backend *b, const char *cp, struct cube_root *ret,
+				   struct cube_err *err)
+{
+	struct around a = around(b, "checkpoint_root", cp, NULL, err);
+	struct cube_root root = {.fd = -1};
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->checkpoint_root(a.inner, cp, &root, err);
+	return give_root(&root, after(&a, r), ret);
+}
+
+static int forward_restore(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
+			   struct cube_err *err)
+{
+	struct around a = around(b, "restore", id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->restore(a.inner, id, cp, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_reset(struct cube_backend *b, const char *id, struct cube_cancel *cancel,
+			 struct cube_err *err)
+{
+	struct around a = around(b, "reset", id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->reset(a.inner, id, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_changes(struct cube_backend *b, const struct cube_changes *what,
+			   struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct around a = around(b, "changes", what->cp != NULL ? what->cp : what->id, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->changes(a.inner, what, cancel, err);
+	return after(&a, r);
+}
+
 static int forward_bind(struct cube_backend *b, const char *id, const struct cube_bind *bind,
 			struct cube_cancel *cancel, struct cube_err *err)
 {
@@ -504,6 +582,13 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(volume_remove),
 		KEEP(volume_list),
 		KEEP(volume_root),
+		KEEP(checkpoint),
+		KEEP(checkpoint_list),
+		KEEP(checkpoint_remove),
+		KEEP(checkpoint_root),
+		KEEP(restore),
+		KEEP(reset),
+		KEEP(changes),
 		KEEP(bind),
 		KEEP(unbind),
 		KEEP(template_config),

@@ -194,21 +194,21 @@ void cube_local_cube_unmount(struct local_cube *c)
 	cube_local_keep_end(cube_steal_fd(&c->workspace));
 }
 
-static int cube_mount_root(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,
-			   struct cube_err *err)
+int cube_local_mount_root(struct cube_local *b, const char *id, const char *template,
+			  const struct cube_local_seed *seed, int *ret_fd, struct cube_err *err)
 {
 	struct cube_local_layer layer = CUBE_LOCAL_LAYER_NONE;
 	struct cube_local_base base;
-	int rc = cube_local_template_open(b, c->rec.template, &base, err);
+	int rc = cube_local_template_open(b, template, &base, err);
 
 	if (rc < 0)
 		return rc;
-	rc = cube_local_set_open(&b->store, c->id, CUBE_PART_ROOT, &layer, err);
+	rc = cube_local_set_open(&b->store, id, CUBE_PART_ROOT, &layer, err);
 	if (rc == 0 && seed)
 		rc = cube_local_seed(layer.upper, base.lower, base.n_lower, seed, err);
 	if (rc == 0) {
 		struct cube_local_overlay o = {
-			.source = c->id,
+			.source = id,
 			.n_lower = base.n_lower,
 			.upper = layer.upper,
 			.work = layer.work,
@@ -216,9 +216,45 @@ static int cube_mount_root(struct cube_local *b, struct local_cube *c, const str
 		};
 
 		memcpy(o.lower, base.lower, sizeof(o.lower));
-		rc = cube_local_overlay_mount(&o, CUBE_LOCAL_ROOT_DIR, &c->root, err);
+		rc = cube_local_overlay_mount(&o, CUBE_LOCAL_ROOT_DIR, ret_fd, err);
 	}
 	cube_local_layer_close(&layer);
+	cube_local_base_close(&base);
+	return rc;
+}
+
+static int cube_empty_dir(struct cube_local *b, int *ret_fd, struct cube_err *err)
+{
+	int rc = cube_file_mkdir(b->templates, ".empty", 0755, ret_fd);
+
+	return rc < 0 ? cube_fail(err, rc, "cannot make an empty directory: %s", cube_errno_text(rc)) : 0;
+}
+
+/* Without an upper layer overlayfs wants two. */
+int cube_local_mount_template(struct cube_local *b, const char *template, int *ret_fd, struct cube_err *err)
+{
+	struct cube_local_base base;
+	cube_auto_fd empty = -1;
+	int rc = cube_local_template_open(b, template, &base, err);
+
+	if (rc < 0)
+		return rc;
+	if (base.n_lower < 2)
+		rc = cube_empty_dir(b, &empty, err);
+	if (rc == 0) {
+		struct cube_local_overlay o = {
+			.source = template,
+			.n_lower = base.n_lower,
+			.upper = -1,
+			.work = -1,
+			.flags = b->overlay_flags & (unsigned)(CUBE_OVERLAY_USERXATTR | CUBE_OVERLAY_XINO),
+		};
+
+		memcpy(o.lower, base.lower, sizeof(o.lower));
+		if (empty >= 0)
+			o.lower[o.n_lower++] = empty;
+		rc = cube_local_overlay_mount(&o, CUBE_LOCAL_ROOT_DIR, ret_fd, err);
+	}
 	cube_local_base_close(&base);
 	return rc;
 }
@@ -230,11 +266,8 @@ int cube_local_mount_plain(struct cube_local *b, const char *id, int *ret_fd, st
 	cube_auto_fd empty = -1;
 	int rc = cube_local_set_open(&b->store, id, CUBE_PART_WORKSPACE, &layer, err);
 
-	if (rc == 0) {
-		rc = cube_file_mkdir(b->templates, ".empty", 0755, &empty);
-		if (rc < 0)
-			(void)cube_fail(err, rc, "cannot make an empty directory: %s", cube_errno_text(rc));
-	}
+	if (rc == 0)
+		rc = cube_empty_dir(b, &empty, err);
 	if (rc == 0) {
 		const struct cube_local_overlay o = {
 			.source = id,
@@ -267,7 +300,9 @@ static int cube_take(struct local_cube *c, const char *path, int *ret_fd, struct
 static int cube_mount_root_any(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,
 			       struct cube_err *err)
 {
-	return cube_local_cube_runs(c) ? cube_take(c, "/", &c->root, err) : cube_mount_root(b, c, seed, err);
+	return cube_local_cube_runs(c)
+		       ? cube_take(c, "/", &c->root, err)
+		       : cube_local_mount_root(b, c->id, c->rec.template, seed, &c->root, err);
 }
 
 static int cube_mount_workspace(struct cube_local *b, struct local_cube *c, struct cube_err *err)

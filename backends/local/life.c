@@ -8,6 +8,7 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/local/account.h"
+#include "backends/local/checkpoint.h"
 #include "backends/local/owner.h"
 #include "backends/local/standstill.h"
 
@@ -39,8 +40,13 @@ static int create_record(struct cube_local *b, const struct cube_spec *spec, str
 {
 	const char *template = spec->template ? spec->template : b->base.template;
 	const struct cube_limits *defaults = &b->base.defaults;
-	int rc;
+	struct cube_local_checkpoint from;
+	int rc = spec->from ? cube_local_checkpoint_read(b, spec->from, false, &from, err) : 0;
 
+	if (rc < 0)
+		return rc;
+	if (spec->from)
+		template = from.template;
 	*r = (struct cube_local_record){.stage = CUBE_STAGE_STARTING,
 					.net = spec->net,
 					.generation = 1,
@@ -56,24 +62,44 @@ static int create_record(struct cube_local *b, const struct cube_spec *spec, str
 	return rc == 0 ? cube_local_template_check_run(b, r->template, err) : rc;
 }
 
-static int create_files(struct cube_local *b, struct local_cube *c, const struct cube_spec *spec,
-			struct cube_err *err)
+struct cube_local_seed cube_local_seed_of(const struct cube_local *b, const struct local_cube *c)
 {
-	const struct cube_local_seed seed = {
+	return (struct cube_local_seed){
 		.id = c->id,
 		.hostname = c->rec.hostname,
 		.resolv = c->rec.net == CUBE_NET_OPEN ? cube_local_net_resolv(&b->net)
 						      : "# no network (net=none)\n",
 		.ids = &b->host->ids,
-		.hosts = spec->hosts,
-		.n_hosts = spec->n_hosts,
 	};
+}
+
+int cube_local_cube_mount_fresh(struct cube_local *b, struct local_cube *c, struct cube_err *err)
+{
+	const struct cube_local_seed seed = cube_local_seed_of(b, c);
+
+	return cube_local_cube_mount(b, c, &seed, err);
+}
+
+static int create_fresh(struct cube_local *b, struct local_cube *c, const struct cube_spec *spec,
+			struct cube_err *err)
+{
+	struct cube_local_seed seed = cube_local_seed_of(b, c);
 	int rc = cube_local_set_make(&b->store, c->id, &b->host->ids, err);
 
-	if (rc == 0)
-		rc = cube_local_cube_mount(b, c, &seed, err);
+	seed.hosts = spec->hosts;
+	seed.n_hosts = spec->n_hosts;
+	return rc == 0 ? cube_local_cube_mount(b, c, &seed, err) : rc;
+}
+
+static int create_files(struct cube_local *b, struct local_cube *c, const struct cube_spec *spec,
+			struct cube_cancel *cancel, struct cube_err *err)
+{
+	int rc = spec->from ? cube_local_create_from(b, c, spec->from, cancel, err)
+			    : create_fresh(b, c, spec, err);
+
 	if (rc == 0 && spec->user != NULL)
-		rc = cube_local_account(c->root, c->workspace, spec->user, spec->user_uid, seed.ids, err);
+		rc = cube_local_account(c->root, c->workspace, spec->user, spec->user_uid, &b->host->ids,
+					err);
 	return rc;
 }
 
@@ -105,15 +131,18 @@ static int cube_run(struct cube_local *b, struct local_cube *c, struct cube_canc
 /* Its files and what is known of it. Nothing runs. */
 static int cube_remove(struct cube_local *b, struct local_cube *c, struct cube_err *err)
 {
-	char id[CUBE_ID_MAX + 1];
+	char id[CUBE_ID_MAX + 1], from[CUBE_ID_MAX + 1];
 	int rc;
 
 	(void)snprintf(id, sizeof(id), "%s", c->id);
+	(void)snprintf(from, sizeof(from), "%s", c->rec.base);
 	cube_local_cube_drop(b, c);
 	rc = cube_local_set_remove(&b->store, id, err);
 	if (rc < 0)
 		return rc;
 	rc = cube_file_remove_tree(b->cubes, id);
+	if (rc == 0)
+		cube_local_checkpoint_release(b, from);
 	return rc < 0 ? cube_fail(err, rc, "cannot remove what is noted of %s: %s", id, cube_errno_text(rc))
 		      : 0;
 }
@@ -152,7 +181,7 @@ static int create_new(struct cube_local *b, const struct cube_spec *spec, struct
 		return rc;
 	rc = cube_local_labels_write(c->dir, spec, err);
 	if (rc == 0)
-		rc = create_files(b, c, spec, err);
+		rc = create_files(b, c, spec, cancel, err);
 	if (rc == 0 && cube_cancel_fired(cancel))
 		rc = cube_fail(err, -EINTR, "interrupted");
 	if (rc == 0)
@@ -202,7 +231,11 @@ int cube_local_cube_sound(struct cube_local *b, const char *id, struct local_cub
 	if (rc == 0 && (*ret)->damaged)
 		rc = cube_fail(err, -EIO, "the record of sandbox %s is damaged: it can only be destroyed",
 			       id);
-	return rc == 0 ? cube_local_cube_reap(b, *ret, err) : rc;
+	if (rc == 0)
+		rc = cube_local_cube_reap(b, *ret, err);
+	if (rc == 0)
+		cube_local_checkpoint_thaw(b, *ret);
+	return rc;
 }
 
 int cube_local_start(struct cube_backend *base, const char *id, struct cube_cancel *cancel,
@@ -212,8 +245,14 @@ int cube_local_start(struct cube_backend *base, const char *id, struct cube_canc
 	struct local_cube *c;
 	int rc = cube_local_cube_sound(b, id, &c, err);
 
-	if (rc < 0 || cube_local_cube_runs(c))
-		return rc;
+	return rc < 0 || cube_local_cube_runs(c) ? rc : cube_local_cube_start(b, c, cancel, err);
+}
+
+int cube_local_cube_start(struct cube_local *b, struct local_cube *c, struct cube_cancel *cancel,
+			  struct cube_err *err)
+{
+	int rc;
+
 	if (!(b->base.caps & CUBE_CAP_EXEC))
 		return cube_fail(err, -EOPNOTSUPP, "%s", b->base.missing[0]);
 	rc = cube_local_template_wait(b, c->rec.template, cancel, err);
@@ -230,8 +269,8 @@ int cube_local_start(struct cube_backend *base, const char *id, struct cube_canc
 }
 
 /* By the freezer, or where there is none by signals. */
-static int freeze(const struct cube_local *b, struct local_cube *c, bool on, struct cube_cancel *cancel,
-		  struct cube_err *err)
+int cube_local_cube_freeze(const struct cube_local *b, struct local_cube *c, bool on,
+			   struct cube_cancel *cancel, struct cube_err *err)
 {
 	int rc = 0;
 
@@ -257,7 +296,7 @@ static int stop_gently(const struct cube_local *b, struct local_cube *c, uint32_
 
 	if (fd < 0 || grace_s == 0)
 		return 0;
-	(void)freeze(b, c, false, NULL, NULL);
+	(void)cube_local_cube_freeze(b, c, false, NULL, NULL);
 	(void)pidfd_send_signal(fd, SIGTERM, NULL, 0);
 	if (poll(wait, 2, grace_s < 86400 ? (int)grace_s * 1000 : 86400000) > 0 && wait[0].revents == 0)
 		return cube_fail(err, -EINTR, "interrupted");
@@ -296,7 +335,7 @@ static int set_frozen(struct cube_backend *base, const char *id, bool on, struct
 		return rc;
 	if (!cube_local_cube_runs(c))
 		return cube_fail(err, -EHOSTDOWN, "sandbox %s does not run", id);
-	return freeze(b, c, on, cancel, err);
+	return cube_local_cube_freeze(b, c, on, cancel, err);
 }
 
 int cube_local_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err)

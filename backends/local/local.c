@@ -10,6 +10,7 @@
 #include "backends/base/macros.h"
 #include "backends/base/name.h"
 #include "backends/base/num.h"
+#include "backends/local/checkpoint.h"
 #include "backends/local/keep.h"
 #include "backends/local/owner.h"
 #include "backends/local/volume.h"
@@ -25,7 +26,7 @@
 	 CUBE_CAP_TEMPLATES | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS |          \
 	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME | CUBE_CAP_PORTS |             \
 	 CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD | CUBE_CAP_ADOPT | CUBE_CAP_ACCESS |              \
-	 CUBE_CAP_ACCOUNTS | CUBE_CAP_HOSTS)
+	 CUBE_CAP_ACCOUNTS | CUBE_CAP_HOSTS | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES)
 
 #define LOCAL_MEMORY       (UINT64_C(2) << 30)
 #define LOCAL_PIDS         1024
@@ -108,6 +109,8 @@ static int local_open_dirs(struct cube_local *b, const char *path, struct cube_e
 		rc = cube_file_mkdir(b->state, "templates", 0700, &b->templates);
 	if (rc == 0)
 		rc = cube_file_mkdir(b->state, "volumes", 0700, &b->volumes);
+	if (rc == 0)
+		rc = cube_file_mkdir(b->state, "checkpoints", 0700, &b->checkpoints);
 	return rc < 0 ? cube_fail(err, rc, "cannot make directories in %s: %s", path, cube_errno_text(rc))
 		      : 0;
 }
@@ -130,6 +133,7 @@ static bool local_knows(void *ctx, const char *id)
 
 	return faccessat(b->cubes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
 	       faccessat(b->volumes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       cube_local_checkpoint_knows(b, id) ||
 	       (cube_name_layer_ok(id) && faccessat(b->templates, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
@@ -171,7 +175,8 @@ static int local_set_up(struct cube_local *b, const struct cube_backend_env *env
 		return rc;
 	b->disk = cube_local_disk_new(b->store.sets);
 	b->volume_map = cube_map_new();
-	if (!b->map || !b->disk || !b->volume_map)
+	b->views = cube_map_new();
+	if (!b->map || !b->disk || !b->volume_map || !b->views)
 		return cube_fail(err, -ENOMEM, "out of memory");
 	cube_local_cgroups_open(&b->cgroups);
 	rc = local_make_mask(b, err);
@@ -192,10 +197,12 @@ static int local_open(const struct cube_backend_env *env, struct cube_backend **
 	b->base.template = cube_local_template_default(b);
 	b->loop = env->loop;
 	b->store = (struct cube_local_store)CUBE_LOCAL_STORE_NONE;
-	b->state = b->cubes = b->templates = b->volumes = b->cgroups.v2 = b->net.tun = b->crun_copy = -1;
+	b->state = b->cubes = b->templates = b->volumes = b->checkpoints = b->cgroups.v2 = b->net.tun =
+		b->crun_copy = -1;
 	for (size_t i = 0; i < CUBE_CTL_COUNT; i++)
 		b->cgroups.v1[i] = -1;
 	pthread_mutex_init(&b->lock, NULL);
+	pthread_mutex_init(&b->view_lock, NULL);
 	pthread_mutex_init(&b->volume_lock, NULL);
 	rc = local_set_up(b, env, err);
 	if (rc < 0) {
@@ -222,6 +229,7 @@ static void local_close(struct cube_backend *base)
 		cube_local_cube_drop(b, c);
 	cube_map_free(b->map);
 	cube_local_volumes_close(b);
+	cube_local_views_close(b);
 	cube_local_disk_free(b->disk);
 	cube_local_store_close(&b->store);
 	cube_local_mask_free(b->mask);
@@ -236,8 +244,11 @@ static void local_close(struct cube_backend *base)
 		close(b->cubes);
 	if (b->templates >= 0)
 		close(b->templates);
+	if (b->checkpoints >= 0)
+		close(b->checkpoints);
 	if (b->volumes >= 0)
 		close(b->volumes);
+	pthread_mutex_destroy(&b->view_lock);
 	pthread_mutex_destroy(&b->lock);
 	pthread_mutex_destroy(&b->volume_lock);
 	cube_free(b);
@@ -295,6 +306,13 @@ const struct cube_backend_ops cube_backend_local = {
 	.template_config = cube_local_template_config,
 	.template_commit = cube_local_template_commit,
 	.template_derive = cube_local_template_derive,
+	.checkpoint = cube_local_checkpoint_take,
+	.checkpoint_list = cube_local_checkpoint_list,
+	.checkpoint_remove = cube_local_checkpoint_remove,
+	.checkpoint_root = cube_local_checkpoint_root,
+	.restore = cube_local_restore,
+	.reset = cube_local_reset,
+	.changes = cube_local_changes,
 	.volume_make = cube_local_volume_make,
 	.volume_remove = cube_local_volume_remove,
 	.volume_list = cube_local_volume_list,

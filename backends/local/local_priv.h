@@ -10,6 +10,7 @@
  *   bind.c       directories of this machine in a sandbox
  *   end.c        the end of processes, and what is cleaned up behind them
  *   launch.c     crun: from two mounts and a group to a running process 1; leftover.c: where that was cut off
+ *   checkpoint.c, restore.c, view.c, changes.c  other states of its files
  *   template*.c  what a sandbox's root is made of; import*.c: how templates get here; layer.c: how they are
  *                built
  *   mask*.c, hidden.c, tree.c   the template `host`
@@ -61,6 +62,9 @@ struct cube_local {
 	const char *stage; /* where a launch attaches its mounts, in its own namespace */
 	char version[64];
 	struct cube_local_net net;
+	int checkpoints; /* directory of their records */
+	pthread_mutex_t view_lock;
+	struct cube_map *views; /* checkpoint to struct local_view; by view_lock */
 	struct cube_local_disk *disk;
 	int state, cubes, templates, volumes; /* directories */
 	atomic_bool swept;                    /* what imports left there before is removed */
@@ -102,6 +106,11 @@ bool cube_local_cube_runs(const struct local_cube *c);
  * NULL. */
 int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,
 			  struct cube_err *err);
+/* An overlay of the root layer of the set @id over @template, kept; mountinfo shows the id. @seed as above. */
+int cube_local_mount_root(struct cube_local *b, const char *id, const char *template,
+			  const struct cube_local_seed *seed, int *ret_fd, struct cube_err *err);
+/* The template alone, read only. */
+int cube_local_mount_template(struct cube_local *b, const char *template, int *ret_fd, struct cube_err *err);
 /* An overlay of the workspace layer of the set @id over nothing, kept; mountinfo shows the id. */
 int cube_local_mount_plain(struct cube_local *b, const char *id, int *ret_fd, struct cube_err *err);
 /* Closes the mounts. */
@@ -186,9 +195,22 @@ int cube_local_unbind(struct cube_backend *b, const char *id, const char *path, 
 
 /* ---- life.c ---- */
 
-/* Known, with a record that can be read, and cleaned up behind where its process 1 is gone. */
+/* As cube_local_cube_get, and what ended by itself is noted, what stands still for nothing goes on. -EIO: its record
+ * is damaged. */
 int cube_local_cube_sound(struct cube_local *b, const char *id, struct local_cube **ret,
 			  struct cube_err *err);
+/* All its processes stand still, or go on. -EBUSY: they cannot be had to within seconds. */
+int cube_local_cube_freeze(const struct cube_local *b, struct local_cube *c, bool on,
+			   struct cube_cancel *cancel, struct cube_err *err);
+/* Starts one that is stopped; on failure it stays so. */
+int cube_local_cube_start(struct cube_local *b, struct local_cube *c, struct cube_cancel *cancel,
+			  struct cube_err *err);
+/* The files that cubefs writes into its fresh root; borrows from both. */
+struct cube_local_seed cube_local_seed_of(const struct cube_local *b, const struct local_cube *c);
+/* Mounts it with an empty root layer, which gets them. */
+int cube_local_cube_mount_fresh(struct cube_local *b, struct local_cube *c, struct cube_err *err);
+/* In its mounted root, where files of cubefs are: another host name, and a machine id of its own. */
+int cube_local_identity(const struct local_cube *c, const char *old, const char *name, struct cube_err *err);
 
 int cube_local_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
 		      char **ret_id, struct cube_err *err);
@@ -218,6 +240,8 @@ int cube_local_usage(struct cube_backend *b, const char *id, struct cube_usage *
 /* Ids as all of this machine's sandboxes have them; no descriptors. */
 struct cube_root cube_local_root_of(const struct cube_local *b);
 int cube_local_root_add(struct cube_root *r, const char *path, int fd, bool read_only, bool shared);
+/* What of this machine is bound in it. */
+int cube_local_root_binds(const struct cube_local *b, const char *template, struct cube_root *r);
 int cube_local_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
 int cube_local_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
 		    void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);

@@ -152,13 +152,13 @@ int cube_local_root_add(struct cube_root *r, const char *path, int from, bool re
 }
 
 /* An ordinary user's template `host` has this machine's own directories bound. */
-static int root_binds(const struct cube_local *b, const struct local_cube *c, struct cube_root *r)
+int cube_local_root_binds(const struct cube_local *b, const char *template, struct cube_root *r)
 {
 	struct cube_local_shown shown;
 	char path[32];
 	int rc = 0;
 
-	cube_local_template_binds(b, c->rec.template, &shown);
+	cube_local_template_binds(b, template, &shown);
 	for (unsigned i = 0; rc == 0 && i < shown.n; i++) {
 		cube_auto_fd fd = -1;
 
@@ -195,7 +195,7 @@ int cube_local_root(struct cube_backend *base, const char *id, struct cube_root 
 	r.fd = fcntl(c->root, F_DUPFD_CLOEXEC, 3);
 	rc = r.fd < 0 ? -errno : root_workspace(c, &r);
 	if (rc == 0)
-		rc = root_binds(b, c, &r);
+		rc = cube_local_root_binds(b, c->rec.template, &r);
 	if (rc < 0)
 		(void)cube_fail(err, rc, "cannot open the files of sandbox %s: %s", id, cube_errno_text(rc));
 	else

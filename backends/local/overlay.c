@@ -60,6 +60,8 @@ static int overlay_set_layers(int fs, const struct cube_local_overlay *o)
 	char number[12];
 	int rc = overlay_set_lower(fs, o);
 
+	if (o->upper < 0)
+		return rc;
 	if (rc == 0) {
 		(void)snprintf(number, sizeof(number), "%d", o->upper);
 		rc = overlay_set(fs, "upperdir", number);

@@ -19,7 +19,7 @@ struct cube_local_overlay {
 	const char *source;             /* what mountinfo shows as the source: how a sandbox is recognised */
 	int lower[CUBE_OVERLAY_LAYERS]; /* topmost first */
 	unsigned n_lower;
-	int upper, work; /* empty directories or of an earlier mount of the same layers */
+	int upper, work; /* empty directories or of an earlier mount of the same layers; -1: read only */
 	unsigned flags;
 };
 

@@ -45,8 +45,10 @@ struct cube_local_record {
 	enum cube_net net;
 	uint64_t created_wall;
 	uint64_t generation;
-	bool still;    /* paused without a freezer (standstill.h) */
-	char boot[40]; /* of the machine, when the processes were started */
+	bool still;                 /* paused without a freezer (standstill.h) */
+	bool taking;                /* it stands still for a checkpoint */
+	char base[CUBE_ID_MAX + 1]; /* the checkpoint whose files it got last; "": its template's */
+	char boot[40];              /* of the machine, when the processes were started */
 	struct cube_local_proc init, net_helper;
 	unsigned n_mounts;
 	struct cube_local_mount mounts[CUBE_LOCAL_MOUNTS];

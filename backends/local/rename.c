@@ -143,16 +143,35 @@ static int rename_in_hostname(int root, const char *name)
 	return r;
 }
 
+static int rename_in_machine_id(int root, const char *id)
+{
+	cube_auto_fd fd = rename_open(root, "etc/machine-id");
+	struct cube_buf text = CUBE_BUF(2 * CUBE_ID_MAX);
+	int r;
+
+	if (fd < 0)
+		return 0;
+	r = cube_buf_printf(&text, "%.16s%.16s\n", id, id) < 0 ? -ENOMEM : rename_write(fd, &text);
+	cube_buf_done(&text);
+	return r;
+}
+
+int cube_local_identity(const struct local_cube *c, const char *old, const char *name, struct cube_err *err)
+{
+	int r = rename_in_hostname(c->root, name);
+
+	if (r == 0)
+		r = rename_in_hosts(c->root, old, name);
+	if (r == 0)
+		r = rename_in_machine_id(c->root, c->id);
+	return r < 0 ? cube_fail(err, r, "sandbox %s: its name in /etc: %s", c->id, cube_errno_text(r)) : 0;
+}
+
 static int rename_files(struct cube_local *b, struct local_cube *c, const char *name, struct cube_err *err)
 {
 	int r = cube_local_cube_mount(b, c, NULL, err);
 
-	if (r < 0)
-		return r;
-	r = rename_in_hostname(c->root, name);
-	if (r == 0)
-		r = rename_in_hosts(c->root, c->rec.hostname, name);
-	return r < 0 ? cube_fail(err, r, "sandbox %s: /etc/hostname: %s", c->id, cube_errno_text(r)) : 0;
+	return r == 0 ? cube_local_identity(c, c->rec.hostname, name, err) : r;
 }
 
 int cube_local_rename(struct cube_backend *base, const char *id, const char *name, struct cube_err *err)

@@ -2,6 +2,7 @@
 /* Files of a new sandbox. */
 #include "backends/local/seed.h"
 
+#include "backends/base/alloc.h"
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 #include "backends/local/mask.h"
@@ -54,33 +55,80 @@ static int seed_file(int etc, const char *name, const char *text, const struct c
 	return rc;
 }
 
-static int seed_files(int etc, const struct cube_local_seed *s)
+#define SEED_FILES 4
+
+struct seed_text {
+	const char *name;
+	char text[SEED_HOSTS];
+};
+
+static int seed_hosts(const struct cube_local_seed *s, char out[SEED_HOSTS])
 {
-	struct cube_buf hosts = CUBE_BUF(SEED_HOSTS);
-	char hostname[SEED_TEXT], machine[SEED_TEXT];
-	struct {
-		const char *name, *text;
-	} files[] = {
-		{cube_local_seed_names[0], NULL},
-		{cube_local_seed_names[1], hostname},
-		{cube_local_seed_names[2], machine},
-		{cube_local_seed_names[3], s->resolv},
-	};
-	int rc = 0;
+	struct cube_buf hosts = CUBE_BUF(SEED_HOSTS - 1);
+	int rc;
 
 	(void)cube_buf_printf(
 		&hosts, "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n::1\tlocalhost ip6-localhost ip6-loopback\n",
 		s->hostname);
 	for (size_t i = 0; i < s->n_hosts; i++)
 		(void)cube_buf_printf(&hosts, "%s\t%s\n", s->hosts[i].value, s->hosts[i].key);
-	files[0].text = cube_buf_str(&hosts);
 	rc = hosts.error;
-	(void)snprintf(hostname, sizeof(hostname), "%s\n", s->hostname);
-	(void)snprintf(machine, sizeof(machine), "%.16s%.16s\n", s->id, s->id);
-	for (size_t i = 0; rc == 0 && i < CUBE_COUNT(files); i++)
-		rc = seed_file(etc, files[i].name, files[i].text, s->ids);
+	(void)snprintf(out, SEED_HOSTS, "%s", cube_buf_str(&hosts));
 	cube_buf_done(&hosts);
 	return rc;
+}
+
+static int seed_texts(const struct cube_local_seed *s, struct seed_text out[SEED_FILES])
+{
+	for (size_t i = 0; i < SEED_FILES; i++)
+		out[i].name = cube_local_seed_names[i];
+	(void)snprintf(out[1].text, SEED_TEXT, "%s\n", s->hostname);
+	(void)snprintf(out[2].text, SEED_TEXT, "%.16s%.16s\n", s->id, s->id);
+	(void)snprintf(out[3].text, SEED_TEXT, "%s", s->resolv);
+	return seed_hosts(s, out[0].text);
+}
+
+static int seed_files(int etc, const struct cube_local_seed *s)
+{
+	struct seed_text *files = cube_calloc(SEED_FILES, sizeof(*files));
+	int rc = files ? seed_texts(s, files) : -ENOMEM;
+
+	for (size_t i = 0; rc == 0 && i < SEED_FILES; i++)
+		rc = seed_file(etc, files[i].name, files[i].text, s->ids);
+	cube_free(files);
+	return rc;
+}
+
+static bool seed_is(int dir, const struct seed_text *file)
+{
+	cube_auto_fd fd = openat(dir, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char text[SEED_TEXT];
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_mode & 07777) != 0644 ||
+	    st.st_size >= SEED_TEXT)
+		return false;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	return file->text[0] == '\0' || strcmp(text, file->text) == 0;
+}
+
+bool cube_local_seed_wrote(int dir, const char *path, const char *name, const struct cube_local_seed *s)
+{
+	struct seed_text *files;
+	bool is = false;
+
+	if (strncmp(path, "/etc/", 5) != 0 || strcmp(path + 5, name) != 0)
+		return false;
+	files = cube_calloc(SEED_FILES, sizeof(*files));
+	if (files && seed_texts(s, files) == 0)
+		for (size_t i = 0; i < SEED_FILES; i++)
+			is = is || (strcmp(files[i].name, name) == 0 && seed_is(dir, &files[i]));
+	cube_free(files);
+	return is;
 }
 
 int cube_local_seed(int upper, const int *lower, unsigned n_lower, const struct cube_local_seed *s,

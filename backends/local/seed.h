@@ -6,6 +6,8 @@
 #ifndef CUBEFS_BACKENDS_LOCAL_SEED_H
 #define CUBEFS_BACKENDS_LOCAL_SEED_H
 
+#include <stdbool.h>
+
 #include "backends/backend.h"
 #include "backends/base/err.h"
 #include "backends/local/ids.h"
@@ -25,5 +27,8 @@ extern const char *const cube_local_seed_names[];
  * link or no directory nothing is written: it would be hidden by ours. */
 int cube_local_seed(int upper, const int *lower, unsigned n_lower, const struct cube_local_seed *s,
 		    struct cube_err *err);
+/* Is the file @name of the directory @dir, which is @path inside, one of them, as they were written? A resolv of
+ * "" stands for any. */
+bool cube_local_seed_wrote(int dir, const char *path, const char *name, const struct cube_local_seed *s);
 
 #endif

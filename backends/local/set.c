@@ -185,17 +185,14 @@ int cube_local_set_copy(const struct cube_local_store *s, const char *from, cons
 	return rc;
 }
 
-int cube_local_set_replace(const struct cube_local_store *s, const char *from, const char *to,
-			   struct cube_cancel *cancel, struct cube_err *err)
+int cube_local_set_stage(const struct cube_local_store *s, const char *from, const char *to,
+			 struct cube_cancel *cancel, struct cube_err *err)
 {
 	char aside[SET_NAME];
 	int rc = set_copy_aside(s, from, set_name(aside, to, "new"), cancel, err);
 
-	if (rc == 0 && renameat2(s->sets, aside, s->sets, to, RENAME_EXCHANGE) < 0)
-		rc = cube_fail_errno(err, "cannot put the copy of %s in its place", from);
-	if (s->ops->remove(s->sets, aside, NULL) < 0)
-		cube_log(CUBE_LOG_WARNING, "local", "%s could not be removed yet; the next start does it",
-			 aside);
+	if (rc < 0)
+		cube_local_set_discard(s, to);
 	return rc;
 }
 
@@ -207,6 +204,24 @@ int cube_local_set_give(const struct cube_local_store *s, const char *from, cons
 	if (rc == 0 && renameat2(s->sets, from, s->sets, to, RENAME_NOREPLACE) < 0)
 		rc = cube_fail_errno(err, "cannot give the layers of %s away", from);
 	return rc;
+}
+
+int cube_local_set_switch(const struct cube_local_store *s, const char *to, struct cube_err *err)
+{
+	char aside[SET_NAME];
+
+	if (renameat2(s->sets, set_name(aside, to, "new"), s->sets, to, RENAME_EXCHANGE) < 0)
+		return cube_fail_errno(err, "cannot put the copy in the place of %s", to);
+	return 0;
+}
+
+void cube_local_set_discard(const struct cube_local_store *s, const char *to)
+{
+	struct cube_err err = {0};
+	char aside[SET_NAME];
+
+	if (s->ops->remove(s->sets, set_name(aside, to, "new"), &err) < 0)
+		cube_log(CUBE_LOG_WARNING, "local", "%s; the next start removes it", err.text);
 }
 
 /* ---- empty, remove ---- */

@@ -87,9 +87,12 @@ int cube_local_set_make(const struct cube_local_store *s, const char *id, const 
 /* The set @to, which is not there yet, as a copy of @from, fit to be mounted: whole, or nothing. -EINTR. */
 int cube_local_set_copy(const struct cube_local_store *s, const char *from, const char *to,
 			struct cube_cancel *cancel, struct cube_err *err);
-/* The same in the place of the set @to, which is not mounted any more; it changes in one step. */
-int cube_local_set_replace(const struct cube_local_store *s, const char *from, const char *to,
-			   struct cube_cancel *cancel, struct cube_err *err);
+/* The same in the place of the set @to, in three steps: a copy is made aside; it takes the place of the set, which is
+ * not mounted any more, in one step; what lies aside goes, be it a copy that was not wanted or the old set. */
+int cube_local_set_stage(const struct cube_local_store *s, const char *from, const char *to,
+			 struct cube_cancel *cancel, struct cube_err *err);
+int cube_local_set_switch(const struct cube_local_store *s, const char *to, struct cube_err *err);
+void cube_local_set_discard(const struct cube_local_store *s, const char *to);
 /* Puts an empty layer in the place of one part, which is not mounted any more, in one step. */
 int cube_local_set_empty(const struct cube_local_store *s, const char *id, enum cube_local_part part,
 			 const struct cube_local_ids *ids, struct cube_err *err);

@@ -6,6 +6,7 @@
 #include "backends/base/json.h"
 #include "backends/base/macros.h"
 #include "backends/base/name.h"
+#include "backends/local/checkpoint.h"
 #include "backends/local/dirs.h"
 
 #include <errno.h>
@@ -184,6 +185,8 @@ int cube_local_template_unused(struct cube_local *b, const char *name, struct cu
 
 	if (cube_local_cubes_use(b, name))
 		return cube_fail(err, -EBUSY, "template %s is in use by a sandbox", name);
+	if (cube_local_checkpoints_use(b, name))
+		return cube_fail(err, -EBUSY, "template %s is in use by a checkpoint", name);
 	if (cube_local_dirs_each(b->templates, ".", info_built_on, &s) > 0)
 		return cube_fail(err, -EBUSY, "template %s is what template %s was built on", name, s.user);
 	return 0;

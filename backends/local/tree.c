@@ -5,6 +5,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
+#include "backends/base/names.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,50 +18,6 @@
 
 #define TREE_DEPTH 128
 #define TREE_CHUNK 65536
-
-struct tree_names {
-	char **at;
-	size_t n, room;
-};
-
-static void tree_names_done(struct tree_names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		cube_free(names->at[i]);
-	cube_free(names->at);
-}
-
-static int tree_names_add(void *ctx, int dir, const char *name)
-{
-	struct tree_names *names = ctx;
-
-	(void)dir;
-	if (names->n == names->room) {
-		size_t room = names->room ? names->room * 2 : 32;
-		char **at = cube_realloc(names->at, room * sizeof(*at));
-
-		if (!at)
-			return -ENOMEM;
-		names->at = at;
-		names->room = room;
-	}
-	names->at[names->n] = cube_strdup(name);
-	return names->at[names->n] ? (names->n++, 0) : -ENOMEM;
-}
-
-static int tree_by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int tree_list(int dir, struct tree_names *ret)
-{
-	int rc = cube_file_each(dir, ".", tree_names_add, ret);
-
-	if (ret->n > 1)
-		qsort(ret->at, ret->n, sizeof(*ret->at), tree_by_name);
-	return rc;
-}
 
 static void tree_saw(const struct cube_local_tree *t, const void *data, size_t len)
 {
@@ -212,17 +169,18 @@ static int tree_entry(struct cube_local_tree *t, int from, int to, const char *n
 
 static int tree_level(struct cube_local_tree *t, int from, int to, unsigned depth, struct cube_err *err)
 {
-	struct tree_names names = {0};
+	struct cube_names names = CUBE_NAMES;
 	struct stat st;
 	int rc = depth > TREE_DEPTH ? -ELOOP : 0;
 
 	if (rc == 0 && fstat(from, &st) < 0)
 		rc = -errno;
 	if (rc == 0)
-		rc = tree_list(from, &names);
+		rc = cube_names_list(&names, from);
+	cube_names_sort(&names);
 	for (size_t i = 0; rc == 0 && i < names.n; i++)
 		rc = tree_entry(t, from, to, names.at[i], st.st_dev, depth, err);
-	tree_names_done(&names);
+	cube_names_done(&names);
 	return rc;
 }
 

@@ -192,16 +192,24 @@ int mem_create(struct cube_backend *base, const struct cube_spec *spec, struct c
 {
 	struct mem *m = mem_of(base);
 	cube_auto_str id = cube_asprintf(ID_PREFIX "%s", spec->uid);
+	struct cube_spec copy = *spec;
+	char template[CUBE_ID_MAX + 1];
 	struct mem_box *b = NULL;
 	int r;
 
 	if (id == NULL)
 		return cube_fail(err, -ENOMEM, "out of memory");
+	if (spec->from != NULL) {
+		r = mem_checkpoint_template(m, spec->from, template, err);
+		if (r < 0)
+			return r;
+		copy.template = template;
+	}
 	pthread_mutex_lock(&m->lock);
-	r = box_reserve(m, spec, id, &b, err);
+	r = box_reserve(m, &copy, id, &b, err);
 	pthread_mutex_unlock(&m->lock);
 	if (r == 0 && b != NULL) {
-		r = mem_tree_make(m, id, b->template, cancel, &b->root, &b->workspace, err);
+		r = mem_tree_make(m, id, b->template, spec->from, cancel, &b->root, &b->workspace, err);
 		if (r == 0)
 			r = mem_mounts_make(b, spec, err);
 		if (r < 0)

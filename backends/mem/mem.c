@@ -150,6 +150,8 @@ static int mem_setup(struct mem *m, struct cube_err *err)
 	r = mem_template_load(m, err);
 	if (r == 0)
 		r = mem_volumes_load(m, err);
+	if (r == 0)
+		r = mem_checkpoints_load(m, err);
 	return r < 0 ? r : mem_conf_apply(m, m->env->conf, err);
 }
 
@@ -244,7 +246,7 @@ const struct cube_backend_ops cube_backend_mem = {
 	.caps = CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |
 		CUBE_CAP_TEMPLATES | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE | CUBE_CAP_USERS |
 		CUBE_CAP_RENAME | CUBE_CAP_PORTS | CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD |
-		CUBE_CAP_ADOPT | CUBE_CAP_ACCESS,
+		CUBE_CAP_ADOPT | CUBE_CAP_ACCESS | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET,
 	.par = CUBE_PAR_PER_CUBE,
 	.open = mem_open,
 	.close = mem_close,
@@ -280,6 +282,12 @@ const struct cube_backend_ops cube_backend_mem = {
 	.volume_remove = mem_volume_remove,
 	.volume_list = mem_volume_list,
 	.volume_root = mem_volume_root,
+	.checkpoint = mem_checkpoint,
+	.checkpoint_list = mem_checkpoint_list,
+	.checkpoint_remove = mem_checkpoint_remove,
+	.checkpoint_root = mem_checkpoint_root,
+	.restore = mem_restore,
+	.reset = mem_reset,
 	.bind = mem_bind,
 	.unbind = mem_unbind,
 };

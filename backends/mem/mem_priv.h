@@ -212,9 +212,10 @@ int mem_tree_fill(struct mem *m, const char *template, int root, struct cube_can
 		  struct cube_err *err);
 /* Opens both directories of a sandbox, if they are not: stopped ones keep no descriptors. */
 int mem_tree_open_box(struct mem_box *b);
-/* A name below the instance's directory: "ID/root". Makes both directories of a sandbox from @template. */
-int mem_tree_make(struct mem *m, const char *id, const char *template, struct cube_cancel *cancel,
-		  int *ret_root, int *ret_workspace, struct cube_err *err);
+/* A name below the instance's directory: "ID/root". Makes both directories of a sandbox from @template, or from the
+ * checkpoint @from. */
+int mem_tree_make(struct mem *m, const char *id, const char *template, const char *from,
+		  struct cube_cancel *cancel, int *ret_root, int *ret_workspace, struct cube_err *err);
 /* @path seen from @cwd, absolute and without ".", ".." and doubled slashes; NULL: out of memory. */
 char *mem_tree_normal(const char *cwd, const char *path);
 /* The directory that @normal is below (borrowed), and the rest of the name ("." for the directory itself).
@@ -243,6 +244,24 @@ int mem_volume_root(struct cube_backend *b, const char *uid, struct cube_root *r
 int mem_bind(struct cube_backend *b, const char *id, const struct cube_bind *bind, struct cube_cancel *cancel,
 	     struct cube_err *err);
 int mem_unbind(struct cube_backend *b, const char *id, const char *path, struct cube_err *err);
+
+/* ---- checkpoint.c. No lock ---- */
+
+int mem_checkpoints_load(struct mem *m, struct cube_err *err);
+/* Copies its files into two empty directories. */
+int mem_checkpoint_fill(struct mem *m, const char *cp, int root, int workspace, struct cube_cancel *cancel,
+			struct cube_err *err);
+int mem_checkpoint_template(struct mem *m, const char *cp, char template[CUBE_ID_MAX + 1],
+			    struct cube_err *err);
+int mem_checkpoint(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
+		   uint32_t *ret_still_ms, struct cube_err *err);
+int mem_checkpoint_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_checkpoint *c),
+			void *ctx, struct cube_err *err);
+int mem_checkpoint_remove(struct cube_backend *b, const char *cp, struct cube_err *err);
+int mem_checkpoint_root(struct cube_backend *b, const char *cp, struct cube_root *ret, struct cube_err *err);
+int mem_restore(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
+		struct cube_err *err);
+int mem_reset(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
 
 /* ---- copy.c: trees. No lock ---- */
 

@@ -111,17 +111,20 @@ int mem_tree_open_box(struct mem_box *b)
 	return r;
 }
 
-int mem_tree_make(struct mem *m, const char *id, const char *template, struct cube_cancel *cancel,
-		  int *ret_root, int *ret_workspace, struct cube_err *err)
+int mem_tree_make(struct mem *m, const char *id, const char *template, const char *from,
+		  struct cube_cancel *cancel, int *ret_root, int *ret_workspace, struct cube_err *err)
 {
 	cube_auto_fd root = -1;
 	cube_auto_fd workspace = -1;
 	int r = make_two(m->dir, id, &root, &workspace);
 
-	if (r == 0 && mem_tree_fill(m, template, root, cancel, err) < 0)
+	if (r < 0)
+		return cube_fail(err, r, "make the directories of %s: %s", id, cube_errno_text(r));
+	r = from != NULL ? mem_checkpoint_fill(m, from, root, workspace, cancel, err)
+			 : mem_tree_fill(m, template, root, cancel, err);
+	if (r < 0)
 		return cube_fail_in(err, "create %s", id);
-	if (r == 0)
-		r = make_dir(root, "workspace", 0755); /* where the other directory is mounted */
+	r = make_dir(root, "workspace", 0755); /* where the other directory is mounted */
 	if (r < 0)
 		return cube_fail(err, r, "make the directories of %s: %s", id, cube_errno_text(r));
 	*ret_root = cube_steal_fd(&root);

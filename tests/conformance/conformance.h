@@ -54,6 +54,7 @@ extern const struct check checks_files[];
 extern const struct check checks_template[];
 extern const struct check checks_ports[];
 extern const struct check checks_volume[];
+extern const struct check checks_checkpoint[];
 extern const struct check checks_bind[];
 extern const struct check checks_owner[];
 extern const struct check checks_refuse[];

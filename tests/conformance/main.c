@@ -50,12 +50,13 @@ static struct subject subjects[] = {
 	 .conf = "caps = -files, -pause, -tty, -users"},
 	{.name = "example", .ops = &cube_backend_folder, .dialect = &shell},
 	{.name = "local", .kind = "local", .dialect = &shell},
+	{.name = "local-copies", .kind = "local", .dialect = &shell, .conf = "store = copies"},
 };
 
 static const struct check *const tables[] = {
-	checks_life,    checks_state, checks_exec,  checks_input,    checks_end,
-	checks_session, checks_again, checks_files, checks_template, checks_ports,
-	checks_volume,  checks_bind,  checks_owner, checks_refuse,
+	checks_life,    checks_state, checks_exec,  checks_input,      checks_end,
+	checks_session, checks_again, checks_files, checks_template,   checks_ports,
+	checks_volume,  checks_bind,  checks_owner, checks_checkpoint, checks_refuse,
 };
 
 /* ---- The checks as cmocka wants them ---- */

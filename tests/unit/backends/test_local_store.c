@@ -204,9 +204,12 @@ static void replaced_in_one_step(struct shop *s)
 	fill(s, "new");
 	before = layer_dir(s, "old", CUBE_PART_ROOT);
 	put(before, "mine", "m");
-	assert_int_equal(cube_local_set_replace(&s->store, "none", "old", NULL, NULL), -ENOENT);
+	assert_int_equal(cube_local_set_stage(&s->store, "none", "old", NULL, NULL), -ENOENT);
+	assert_int_equal(cube_local_set_switch(&s->store, "old", NULL), -ENOENT);
+	assert_int_equal(cube_local_set_stage(&s->store, "new", "old", NULL, NULL), 0);
 	holds(before, "mine", "m");
-	assert_int_equal(cube_local_set_replace(&s->store, "new", "old", NULL, NULL), 0);
+	assert_int_equal(cube_local_set_switch(&s->store, "old", NULL), 0);
+	cube_local_set_discard(&s->store, "old");
 	check(s, "old");
 	check(s, "new");
 	after = layer_dir(s, "old", CUBE_PART_ROOT);

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints: records, taking, removing. */
+#include "backends/local/checkpoint.h"
+
+#include "backends/base/clock.h"
+#include "backends/base/file.h"
+#include "backends/base/json.h"
+#include "backends/base/log.h"
+#include "backends/base/macros.h"
+#include "backends/local/dirs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHECKPOINT_MAX     4096
+#define CHECKPOINT_VERSION 1
+#define CHECKPOINT_NAME    (CUBE_ID_MAX + 8)
+
+static const char *checkpoint_name(char out[CHECKPOINT_NAME], const char *cp, bool hidden)
+{
+	(void)snprintf(out, CHECKPOINT_NAME, "%s%.*s.json", hidden ? "." : "", CUBE_ID_MAX, cp);
+	return out;
+}
+
+/* ---- records ---- */
+
+static int checkpoint_parse(const json_t *o, struct cube_local_checkpoint *ret)
+{
+	(void)snprintf(ret->of, sizeof(ret->of), "%s", cube_json_str(o, "of", ""));
+	(void)snprintf(ret->template, sizeof(ret->template), "%s", cube_json_str(o, "template", ""));
+	(void)snprintf(ret->hostname, sizeof(ret->hostname), "%s", cube_json_str(o, "hostname", ""));
+	return cube_json_int(o, "version", 0) == CHECKPOINT_VERSION && *ret->of && *ret->template ? 0
+												  : -EINVAL;
+}
+
+static int checkpoint_load(const struct cube_local *b, const char *name, struct cube_local_checkpoint *ret)
+{
+	struct cube_buf text = CUBE_BUF(CHECKPOINT_MAX);
+	cube_auto(cube_json_auto) json_t *o = NULL;
+	int rc = cube_file_read(b->checkpoints, name, &text);
+
+	if (rc == 0)
+		rc = cube_json_parse(cube_buf_str(&text), text.len, name, &o, NULL);
+	cube_buf_done(&text);
+	return rc == 0 ? checkpoint_parse(o, ret) : rc;
+}
+
+int cube_local_checkpoint_read(const struct cube_local *b, const char *cp, bool hidden,
+			       struct cube_local_checkpoint *ret, struct cube_err *err)
+{
+	char name[CHECKPOINT_NAME];
+	int rc = checkpoint_load(b, checkpoint_name(name, cp, false), ret);
+
+	if (rc == -ENOENT && hidden)
+		rc = checkpoint_load(b, checkpoint_name(name, cp, true), ret);
+	if (rc == 0 && !cube_local_set_there(&b->store, cp))
+		rc = -EINVAL;
+	if (rc == -ENOENT)
+		return cube_fail(err, rc, "there is no checkpoint %s", cp);
+	return rc < 0 ? cube_fail(err, -EIO, "checkpoint %s is damaged: it can only be deleted", cp) : 0;
+}
+
+static int checkpoint_write(const struct cube_local *b, const char *cp, const struct cube_local_checkpoint *c,
+			    struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *o =
+		json_pack("{s:i,s:s,s:s,s:s}", "version", CHECKPOINT_VERSION, "of", c->of, "template",
+			  c->template, "hostname", c->hostname);
+	struct cube_buf text = CUBE_BUF(CHECKPOINT_MAX);
+	char name[CHECKPOINT_NAME];
+	int rc = o ? cube_json_write(o, &text) : -ENOMEM;
+
+	if (rc == 0)
+		rc = cube_file_replace(b->checkpoints, checkpoint_name(name, cp, false), text.data, text.len,
+				       0600);
+	cube_buf_done(&text);
+	return rc < 0 ? cube_fail(err, rc, "cannot note checkpoint %s: %s", cp, cube_errno_text(rc)) : 0;
+}
+
+bool cube_local_checkpoint_knows(const struct cube_local *b, const char *id)
+{
+	char name[CHECKPOINT_NAME];
+
+	return faccessat(b->checkpoints, checkpoint_name(name, id, false), F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       faccessat(b->checkpoints, checkpoint_name(name, id, true), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Calls @fn for each record with the checkpoint's id; a result other than 0 ends it and is returned. */
+static int checkpoint_each(const struct cube_local *b, bool hidden, int (*fn)(void *ctx, const char *cp),
+			   void *ctx)
+{
+	int fd = openat(b->checkpoints, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!d) {
+		rc = -errno;
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	while (rc == 0 && (e = readdir(d)) != NULL) {
+		const char *name = e->d_name + (hidden && e->d_name[0] == '.');
+		size_t n = strspn(name, "0123456789abcdef");
+		char cp[CUBE_ID_MAX + 1];
+
+		if (n == 0 || n > CUBE_ID_MAX || strcmp(name + n, ".json") != 0)
+			continue;
+		(void)snprintf(cp, sizeof(cp), "%.*s", (int)n, name);
+		rc = fn(ctx, cp);
+	}
+	closedir(d);
+	return rc;
+}
+
+struct checkpoint_use {
+	const struct cube_local *b;
+	const char *template;
+};
+
+static int checkpoint_is_over(void *ctx, const char *cp)
+{
+	const struct checkpoint_use *u = ctx;
+	struct cube_local_checkpoint c;
+
+	return cube_local_checkpoint_read(u->b, cp, true, &c, NULL) == 0 &&
+	       strcmp(c.template, u->template) == 0;
+}
+
+bool cube_local_checkpoints_use(const struct cube_local *b, const char *template)
+{
+	struct checkpoint_use u = {b, template};
+
+	return checkpoint_each(b, true, checkpoint_is_over, &u) > 0;
+}
+
+/* ---- list ---- */
+
+struct checkpoint_list {
+	const struct cube_local *b;
+	void (*each)(void *ctx, const struct cube_checkpoint *c);
+	void *ctx;
+};
+
+static int checkpoint_tell(void *ctx, const char *cp)
+{
+	const struct checkpoint_list *l = ctx;
+	struct cube_checkpoint out = {.size = cube_local_disk_get(l->b->disk, cp)};
+	struct cube_local_checkpoint c = {.of = ""};
+	struct cube_err why = {0};
+
+	if (cube_local_checkpoint_read(l->b, cp, false, &c, &why) < 0)
+		(void)snprintf(out.reason, sizeof(out.reason), "%.*s", (int)sizeof(out.reason) - 1, why.text);
+	(void)snprintf(out.id, sizeof(out.id), "%s", cp);
+	(void)snprintf(out.of, sizeof(out.of), "%s", c.of);
+	l->each(l->ctx, &out);
+	return 0;
+}
+
+int cube_local_checkpoint_list(struct cube_backend *base,
+			       void (*each)(void *ctx, const struct cube_checkpoint *c), void *ctx,
+			       struct cube_err *err)
+{
+	struct checkpoint_list l = {cube_local_of(base), each, ctx};
+	int rc = checkpoint_each(l.b, false, checkpoint_tell, &l);
+
+	return rc < 0 ? cube_fail(err, rc, "cannot list the checkpoints: %s", cube_errno_text(rc)) : 0;
+}
+
+/* ---- take ---- */
+
+/* What is in memory is written before anything stands still, so that the snapshot has little left to write. */
+static void take_sync(const struct cube_local *b)
+{
+	cube_auto_fd fd =
+		b->store.ops->flat ? openat(b->store.sets, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (fd >= 0)
+		(void)syncfs(fd);
+}
+
+/* The intention stands in the record before: a daemon that is killed meanwhile leaves a sandbox that stands still,
+ * and the next one has it go on. */
+static int take_still(struct cube_local *b, struct local_cube *c, bool on, struct cube_cancel *cancel,
+		      struct cube_err *err)
+{
+	int rc = 0;
+
+	c->rec.taking = true;
+	if (on)
+		rc = cube_local_cube_save(c, err);
+	if (rc == 0)
+		rc = cube_local_cube_freeze(b, c, on, cancel, err);
+	if (on && rc == 0)
+		return 0;
+	c->rec.taking = false;
+	(void)cube_local_cube_save(c, NULL);
+	return rc;
+}
+
+void cube_local_checkpoint_thaw(struct cube_local *b, struct local_cube *c)
+{
+	if (!c->rec.taking)
+		return;
+	if (cube_local_cube_runs(c))
+		(void)take_still(b, c, false, NULL, NULL);
+	c->rec.taking = false;
+	(void)cube_local_cube_save(c, NULL);
+}
+
+static int take_copy(struct cube_local *b, struct local_cube *c, const char *cp, struct cube_cancel *cancel,
+		     uint32_t *ret_still_ms, struct cube_err *err)
+{
+	bool moves = cube_local_cube_runs(c) && !c->rec.still && !cube_local_group_frozen(&b->cgroups, c->id);
+	struct cube_err thaw = {0};
+	uint64_t since;
+	int rc = 0;
+
+	if (moves) {
+		take_sync(b);
+		rc = take_still(b, c, true, cancel, err);
+		if (rc < 0)
+			return rc;
+	}
+	since = cube_clock_mono();
+	rc = cube_local_set_copy(&b->store, c->id, cp, cancel, err);
+	if (moves && take_still(b, c, false, NULL, &thaw) < 0)
+		cube_log(CUBE_LOG_ERROR, "local", "sandbox %s does not go on after a checkpoint: %s", c->id,
+			 thaw.text);
+	*ret_still_ms = moves ? (uint32_t)((cube_clock_mono() - since) / 1000000) : 0;
+	return rc;
+}
+
+int cube_local_checkpoint_take(struct cube_backend *base, const char *id, const char *cp,
+			       struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err)
+{
+	struct cube_local *b = cube_local_of(base);
+	struct cube_local_checkpoint rec;
+	struct local_cube *c;
+	int rc = cube_local_cube_sound(b, id, &c, err);
+
+	if (rc < 0 || cube_local_checkpoint_read(b, cp, false, &rec, NULL) == 0)
+		return rc; /* an earlier attempt whose answer was lost */
+	(void)snprintf(rec.of, sizeof(rec.of), "%s", c->id);
+	(void)snprintf(rec.template, sizeof(rec.template), "%s", c->rec.template);
+	(void)snprintf(rec.hostname, sizeof(rec.hostname), "%s", c->rec.hostname);
+	rc = cube_local_set_remove(&b->store, cp, err);
+	if (rc == 0)
+		rc = take_copy(b, c, cp, cancel, ret_still_ms, err);
+	if (rc == 0)
+		rc = checkpoint_write(b, cp, &rec, err);
+	if (rc < 0)
+		(void)cube_local_set_remove(&b->store, cp, NULL);
+	return rc;
+}
+
+/* ---- remove ---- */
+
+static int checkpoint_is_base(void *ctx, int dir, const char *id)
+{
+	struct cube_local_record r;
+
+	(void)id;
+	return cube_local_record_read(dir, &r, NULL) == 0 && strcmp(r.base, ctx) == 0;
+}
+
+static bool checkpoint_needed(const struct cube_local *b, const char *cp)
+{
+	char name[CUBE_ID_MAX + 1];
+
+	(void)snprintf(name, sizeof(name), "%s", cp);
+	return cube_local_dirs_each(b->cubes, ".", checkpoint_is_base, name) > 0;
+}
+
+static int checkpoint_files_gone(struct cube_local *b, const char *cp, struct cube_err *err)
+{
+	cube_local_view_drop(b, cp);
+	cube_local_disk_forget(b->disk, cp);
+	return cube_local_set_remove(&b->store, cp, err);
+}
+
+int cube_local_checkpoint_remove(struct cube_backend *base, const char *cp, struct cube_err *err)
+{
+	struct cube_local *b = cube_local_of(base);
+	char name[CHECKPOINT_NAME], hidden[CHECKPOINT_NAME];
+	bool needed = checkpoint_needed(b, cp);
+
+	(void)checkpoint_name(name, cp, false);
+	if (needed ? renameat(b->checkpoints, name, b->checkpoints, checkpoint_name(hidden, cp, true)) < 0
+		   : unlinkat(b->checkpoints, name, 0) < 0) {
+		if (errno != ENOENT)
+			return cube_fail_errno(err, "cannot delete checkpoint %s", cp);
+		needed = needed || cube_local_checkpoint_knows(b, cp);
+	}
+	return needed ? 0 : checkpoint_files_gone(b, cp, err);
+}
+
+void cube_local_checkpoint_release(struct cube_local *b, const char *cp)
+{
+	char hidden[CHECKPOINT_NAME];
+	struct cube_err err = {0};
+
+	if (!*cp || checkpoint_needed(b, cp) ||
+	    unlinkat(b->checkpoints, checkpoint_name(hidden, cp, true), 0) < 0)
+		return;
+	if (checkpoint_files_gone(b, cp, &err) < 0)
+		cube_log(CUBE_LOG_WARNING, "local", "%s", err.text);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sandbox gets other files: those of a checkpoint, or those of its template. */
+#include "backends/local/checkpoint.h"
+
+#include "backends/base/macros.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- in place ---- */
+
+/* Nothing runs in it and nothing of it is mounted afterwards. *ret_ran: it ran. */
+static int restore_halt(struct cube_local *b, struct local_cube *c, bool *ret_ran, struct cube_err *err)
+{
+	int rc;
+
+	*ret_ran = cube_local_cube_runs(c);
+	rc = cube_local_cube_end(b, c, err);
+	if (rc < 0)
+		return rc;
+	c->rec.stage = CUBE_STAGE_STOPPED;
+	(void)snprintf(c->rec.reason, sizeof(c->rec.reason), "stopped");
+	cube_local_cube_unmount(c);
+	return cube_local_cube_save(c, err);
+}
+
+/* The record says what the files are now; @template NULL: over the same one. */
+static int restore_note(struct cube_local *b, struct local_cube *c, const char *template, const char *base,
+			struct cube_err *err)
+{
+	char old[CUBE_ID_MAX + 1];
+	int rc;
+
+	(void)snprintf(old, sizeof(old), "%s", c->rec.base);
+	if (template)
+		(void)snprintf(c->rec.template, sizeof(c->rec.template), "%s", template);
+	(void)snprintf(c->rec.base, sizeof(c->rec.base), "%s", base);
+	c->rec.generation++;
+	rc = cube_local_cube_save(c, err);
+	if (rc == 0 && strcmp(old, base) != 0)
+		cube_local_checkpoint_release(b, old);
+	return rc;
+}
+
+/* The files may have been another sandbox's: its name in /etc becomes ours. */
+static int restore_identity(struct cube_local *b, struct local_cube *c,
+			    const struct cube_local_checkpoint *cp, struct cube_err *err)
+{
+	int rc = cube_local_cube_mount(b, c, NULL, err);
+
+	return rc == 0 && strcmp(cp->of, c->id) != 0
+		       ? cube_local_identity(c, cp->hostname, c->rec.hostname, err)
+		       : rc;
+}
+
+int cube_local_restore(struct cube_backend *base, const char *id, const char *cp, struct cube_cancel *cancel,
+		       struct cube_err *err)
+{
+	struct cube_local *b = cube_local_of(base);
+	struct cube_local_checkpoint rec;
+	struct local_cube *c;
+	bool ran = false;
+	int rc = cube_local_cube_sound(b, id, &c, err);
+
+	if (rc == 0)
+		rc = cube_local_checkpoint_read(b, cp, false, &rec, err);
+	if (rc == 0)
+		rc = cube_local_template_check_run(b, rec.template, err);
+	/* What can fail or be interrupted comes first, while it still runs. */
+	if (rc == 0)
+		rc = cube_local_set_stage(&b->store, cp, c->id, cancel, err);
+	if (rc < 0)
+		return rc;
+	rc = restore_halt(b, c, &ran, err);
+	if (rc == 0)
+		rc = cube_local_set_switch(&b->store, c->id, err);
+	if (rc == 0)
+		rc = restore_note(b, c, rec.template, cp, err);
+	if (rc == 0)
+		rc = restore_identity(b, c, &rec, err);
+	if (rc == 0 && ran)
+		rc = cube_local_cube_start(b, c, NULL, err);
+	cube_local_set_discard(&b->store, c->id);
+	return rc;
+}
+
+int cube_local_reset(struct cube_backend *base, const char *id, struct cube_cancel *cancel,
+		     struct cube_err *err)
+{
+	struct cube_local *b = cube_local_of(base);
+	struct local_cube *c;
+	bool ran = false;
+	int rc = cube_local_cube_sound(b, id, &c, err);
+
+	if (rc == 0 && cube_cancel_fired(cancel))
+		rc = cube_fail(err, -EINTR, "interrupted");
+	if (rc == 0)
+		rc = restore_halt(b, c, &ran, err);
+	if (rc == 0)
+		rc = cube_local_set_empty(&b->store, c->id, CUBE_PART_ROOT, &b->host->ids, err);
+	if (rc == 0)
+		rc = restore_note(b, c, NULL, "", err);
+	if (rc == 0)
+		rc = cube_local_cube_mount_fresh(b, c, err);
+	return rc == 0 && ran ? cube_local_cube_start(b, c, NULL, err) : rc;
+}
+
+/* ---- a fresh one ---- */
+
+int cube_local_create_from(struct cube_local *b, struct local_cube *c, const char *cp,
+			   struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct cube_local_checkpoint rec;
+	int rc = cube_local_checkpoint_read(b, cp, false, &rec, err);
+
+	if (rc == 0)
+		rc = cube_local_set_copy(&b->store, cp, c->id, cancel, err);
+	return rc == 0 ? restore_identity(b, c, &rec, err) : rc;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints, what is made from them, reset, and what differs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
+#include "tests/conformance/conformance.h"
+
+#define ONE   "00000000000000c1"
+#define TWO   "00000000000000c2"
+#define THREE "00000000000000c3"
+
+static void take(struct subject *s, const char *id, const char *cp)
+{
+	uint32_t still;
+	struct cube_err err;
+
+	if (cube_backend_checkpoint(s->stage.b, id, cp, NULL, &still, &err) < 0)
+		fail_msg("checkpoint: %s", err.text);
+}
+
+static void drop(struct subject *s, const char *cp)
+{
+	struct cube_err err;
+
+	if (cube_backend_checkpoint_remove(s->stage.b, cp, &err) < 0)
+		fail_msg("checkpoint_remove: %s", err.text);
+}
+
+static void restore(struct subject *s, const char *id, const char *cp)
+{
+	struct cube_err err;
+
+	if (cube_backend_restore(s->stage.b, id, cp, NULL, &err) < 0)
+		fail_msg("restore: %s", err.text);
+}
+
+static int workspace(const struct cube_root *root)
+{
+	for (unsigned i = 0; i < root->n_mounts; i++)
+		if (strcmp(root->mounts[i].path, "/workspace") == 0)
+			return root->mounts[i].fd;
+	fail_msg("no /workspace");
+	return -1;
+}
+
+static void put_both(struct subject *s, const char *id, const char *text)
+{
+	struct cube_root root = expect_root(s, id);
+
+	put_file(root.fd, "tmp/state", text);
+	put_file(workspace(&root), "state", text);
+	cube_root_close(&root);
+}
+
+static void expect_both(struct subject *s, const char *id, const char *text)
+{
+	struct cube_root root = expect_root(s, id);
+
+	expect_file(root.fd, "tmp/state", text);
+	expect_file(workspace(&root), "state", text);
+	cube_root_close(&root);
+}
+
+static struct cube_root view(struct subject *s, const char *cp)
+{
+	struct cube_root root;
+	struct cube_err err;
+
+	if (cube_backend_checkpoint_root(s->stage.b, cp, &root, &err) < 0)
+		fail_msg("checkpoint_root: %s", err.text);
+	return root;
+}
+
+static void expect_view(struct subject *s, const char *cp, const char *text)
+{
+	struct cube_root root = view(s, cp);
+
+	expect_file(root.fd, "tmp/state", text);
+	expect_file(workspace(&root), "state", text);
+	cube_root_close(&root);
+}
+
+struct seen {
+	const char *cp;
+	unsigned n;
+	char of[CUBE_ID_MAX + 1];
+};
+
+static void see(void *ctx, const struct cube_checkpoint *c)
+{
+	struct seen *seen = ctx;
+
+	if (strcmp(c->id, seen->cp) != 0)
+		return;
+	seen->n++;
+	assert_string_equal(c->reason, "");
+	(void)snprintf(seen->of, sizeof(seen->of), "%s", c->of);
+}
+
+static void life(struct subject *s)
+{
+	char *id = stage_create(&s->stage, NULL);
+	struct seen seen = {.cp = ONE};
+	struct cube_root root;
+	struct cube_err err;
+	uint32_t still;
+
+	assert_int_equal(cube_backend_checkpoint_list(s->stage.b, see, &seen, NULL), 0);
+	assert_int_equal(seen.n, 0);
+	put_both(s, id, "first\n");
+	take(s, id, ONE);
+	put_both(s, id, "second\n");
+	take(s, id, ONE); /* an answer that was lost: the same checkpoint */
+	assert_int_equal(cube_backend_checkpoint_list(s->stage.b, see, &seen, NULL), 0);
+	assert_int_equal(seen.n, 1);
+	assert_string_equal(seen.of, id);
+	expect_view(s, ONE, "first\n");
+	drop(s, ONE);
+	drop(s, ONE);
+	expect_failure(cube_backend_checkpoint_root(s->stage.b, ONE, &root, &err), -ENOENT, &err);
+	expect_failure(cube_backend_restore(s->stage.b, id, ONE, NULL, &err), -ENOENT, &err);
+	expect_failure(cube_backend_checkpoint(s->stage.b, id, "../x", NULL, &still, &err), -EINVAL, &err);
+	expect_failure(cube_backend_checkpoint(s->stage.b, "none", ONE, NULL, &still, &err), -ENOENT, &err);
+	expect_both(s, id, "second\n");
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(id);
+}
+
+/* Nothing can be written to a view, by whoever. */
+static void read_only(struct subject *s)
+{
+	char *id = stage_create(&s->stage, NULL);
+	struct cube_root root;
+
+	put_both(s, id, "first\n");
+	take(s, id, ONE);
+	root = view(s, ONE);
+	assert_true(root.read_only);
+	assert_true(root.mounts[0].read_only);
+	cube_root_close(&root);
+	drop(s, ONE);
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(id);
+}
+
+static void restored(struct subject *s)
+{
+	char *id = stage_create(&s->stage, NULL);
+	struct cube_root root;
+	uint64_t generation;
+	struct bed b;
+
+	put_both(s, id, "first\n");
+	take(s, id, ONE);
+	put_both(s, id, "second\n");
+	take(s, id, TWO);
+	root = expect_root(s, id);
+	generation = root.generation;
+	cube_root_close(&root);
+	restore(s, id, ONE);
+	assert_int_equal(stage_state(&s->stage, id), CUBE_IS_RUNNING);
+	root = expect_root(s, id);
+	assert_true(root.generation != generation);
+	cube_root_close(&root);
+	expect_both(s, id, "first\n");
+	b = (struct bed){.subject = s, .id = id};
+	b.ear = ear_open(&s->stage, id);
+	expect_output(&b, 0, "cat /tmp/state", "first\n");
+	expect_output(&b, 0, "cat /workspace/state", "first\n");
+	put_both(s, id, "third\n");
+	expect_view(s, ONE, "first\n");
+	drop(s, ONE);
+	expect_both(s, id, "third\n");
+	restore(s, id, TWO);
+	expect_both(s, id, "second\n");
+	drop(s, TWO);
+	bed_close(&b);
+}
+
+/* One that is stopped stays so. */
+static void restored_stopped(struct subject *s)
+{
+	char *id = stage_create(&s->stage, NULL);
+
+	put_both(s, id, "first\n");
+	assert_int_equal(cube_backend_stop(s->stage.b, id, 0, NULL, NULL), 0);
+	take(s, id, ONE);
+	put_both(s, id, "second\n");
+	restore(s, id, ONE);
+	assert_int_equal(stage_state(&s->stage, id), CUBE_IS_STOPPED);
+	expect_both(s, id, "first\n");
+	assert_int_equal(cube_backend_start(s->stage.b, id, NULL, NULL), 0);
+	expect_both(s, id, "first\n");
+	drop(s, ONE);
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(id);
+}
+
+static char *made_from(struct subject *s, const char *cp)
+{
+	char uid[17], *id;
+	struct cube_spec spec = stage_spec(uid);
+	struct cube_err err;
+
+	spec.from = cp;
+	if (cube_backend_create(s->stage.b, &spec, NULL, &id, &err) < 0)
+		fail_msg("create from: %s", err.text);
+	return id;
+}
+
+/* Any link of the line can go: parent, checkpoint, child. */
+static void forked(struct subject *s)
+{
+	char *parent = stage_create(&s->stage, NULL), *child, *grandchild;
+	char uid[17], *id;
+	struct cube_spec spec = stage_spec(uid);
+	struct cube_err err;
+
+	spec.from = THREE;
+	expect_failure(cube_backend_create(s->stage.b, &spec, NULL, &id, &err), -ENOENT, &err);
+	put_both(s, parent, "parent\n");
+	take(s, parent, ONE);
+	child = made_from(s, ONE);
+	expect_both(s, child, "parent\n");
+	put_both(s, child, "child\n");
+	expect_both(s, parent, "parent\n");
+	assert_int_equal(cube_backend_destroy(s->stage.b, parent, NULL), 0);
+	expect_view(s, ONE, "parent\n");
+	take(s, child, TWO);
+	drop(s, ONE);
+	expect_view(s, TWO, "child\n");
+	grandchild = made_from(s, TWO);
+	assert_int_equal(cube_backend_destroy(s->stage.b, child, NULL), 0);
+	drop(s, TWO);
+	expect_both(s, grandchild, "child\n");
+	assert_int_equal(cube_backend_destroy(s->stage.b, grandchild, NULL), 0);
+	cube_free(parent);
+	cube_free(child);
+	cube_free(grandchild);
+}
+
+/* The checkpoint of one sandbox in another. */
+static void restored_elsewhere(struct subject *s)
+{
+	char *a = stage_create(&s->stage, NULL), *b = stage_create(&s->stage, NULL);
+
+	put_both(s, a, "of a\n");
+	put_both(s, b, "of b\n");
+	take(s, a, ONE);
+	restore(s, b, ONE);
+	expect_both(s, b, "of a\n");
+	put_both(s, b, "of b again\n");
+	expect_both(s, a, "of a\n");
+	drop(s, ONE);
+	assert_int_equal(cube_backend_destroy(s->stage.b, a, NULL), 0);
+	expect_both(s, b, "of b again\n");
+	assert_int_equal(cube_backend_destroy(s->stage.b, b, NULL), 0);
+	cube_free(a);
+	cube_free(b);
+}
+
+static void reset(struct subject *s)
+{
+	char *id = stage_create(&s->stage, NULL);
+	struct cube_root root;
+	struct cube_err err;
+
+	put_both(s, id, "mine\n");
+	if (cube_backend_reset(s->stage.b, id, NULL, &err) < 0)
+		fail_msg("reset: %s", err.text);
+	assert_int_equal(stage_state(&s->stage, id), CUBE_IS_RUNNING);
+	root = expect_root(s, id);
+	assert_int_equal(faccessat(root.fd, "tmp/state", F_OK, 0), -1);
+	assert_int_equal(faccessat(root.fd, "tmp", F_OK, 0), 0);
+	expect_file(workspace(&root), "state", "mine\n");
+	cube_root_close(&root);
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(id);
+}
+
+/* ---- what differs ---- */
+
+static void differ(void *ctx, char kind, const char *path)
+{
+	struct cube_buf *out = ctx;
+
+	(void)cube_buf_printf(out, "%c %s\n", kind, path);
+}
+
+static void expect_changes(struct subject *s, const char *id, const char *cp, const char *base,
+			   const char *expected)
+{
+	struct cube_buf out = CUBE_BUF(65536);
+	const struct cube_changes what = {.id = id, .cp = cp, .base = base, .each = differ, .ctx = &out};
+	struct cube_err err;
+
+	if (cube_backend_changes(s->stage.b, &what, NULL, &err) < 0)
+		fail_msg("changes: %s", err.text);
+	assert_string_equal(cube_buf_str(&out), expected);
+	cube_buf_done(&out);
+}
+
+static void changes(struct subject *s)
+{
+	char *id = stage_create(&s->stage, NULL);
+	struct cube_root root = expect_root(s, id);
+
+	expect_changes(s, id, NULL, NULL, "");
+	put_file(workspace(&root), "a", "1\n");
+	assert_int_equal(mkdirat(root.fd, "tmp/d", 0755), 0);
+	put_file(root.fd, "tmp/d/x", "x\n");
+	expect_changes(s, id, NULL, NULL, "A /tmp/d\nA /tmp/d/x\nA /workspace/a\n");
+	take(s, id, ONE);
+	expect_changes(s, NULL, ONE, NULL, "A /tmp/d\nA /tmp/d/x\nA /workspace/a\n");
+	expect_changes(s, id, NULL, ONE, "");
+	put_file(workspace(&root), "a", "2\n");
+	assert_int_equal(unlinkat(root.fd, "tmp/d/x", 0), 0);
+	assert_int_equal(symlinkat("nowhere", root.fd, "tmp/d/x"), 0);
+	put_file(root.fd, "tmp/new\nline", "n\n");
+	expect_changes(s, id, NULL, ONE, "T /tmp/d/x\nA /tmp/new\nline\nM /workspace/a\n");
+	assert_int_equal(unlinkat(root.fd, "tmp/d/x", 0), 0);
+	assert_int_equal(unlinkat(root.fd, "tmp/d", AT_REMOVEDIR), 0);
+	expect_changes(s, id, NULL, ONE, "D /tmp/d\nA /tmp/new\nline\nM /workspace/a\n");
+	cube_root_close(&root);
+	take(s, id, TWO);
+	expect_changes(s, NULL, TWO, ONE, "D /tmp/d\nA /tmp/new\nline\nM /workspace/a\n");
+	restore(s, id, ONE);
+	drop(s, ONE);
+	expect_changes(s, id, NULL, NULL, "");
+	root = expect_root(s, id);
+	put_file(workspace(&root), "b", "b\n");
+	cube_root_close(&root);
+	expect_changes(s, id, NULL, NULL, "A /workspace/b\n");
+	drop(s, TWO);
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(id);
+}
+
+const struct check checks_checkpoint[] = {
+	{"checkpoint life", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, life},
+	{"checkpoint read only", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, read_only},
+	{"checkpoint restored", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES | CUBE_CAP_EXEC, 0, restored},
+	{"checkpoint restored while stopped", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES | CUBE_CAP_STOP, 0,
+	 restored_stopped},
+	{"checkpoint forked", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, forked},
+	{"checkpoint restored elsewhere", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, restored_elsewhere},
+	{"reset", CUBE_CAP_RESET | CUBE_CAP_FILES, 0, reset},
+	{"changes", CUBE_CAP_CHANGES | CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, changes},
+	{.name = NULL},
+};
