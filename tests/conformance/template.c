@@ -264,12 +264,67 @@ static void cancelled(struct subject *s)
 	source_done(&src);
 }
 
+/* What a sandbox was when it stopped, as a layer; and a template of it, with what it says of its programs. */
+static void built(struct subject *s)
+{
+	static const char layer[] = "~0123456789abcdef0123456789abcdef";
+	struct source src = source_make();
+	struct cube_template t = {.name = "made", .source = "build", .fingerprint = "sha256:1"};
+	struct cube_template_config config, got;
+	struct cube_err err;
+	struct cube_root root;
+	char *id;
+
+	import(s, "below", &src);
+	id = stage_create(&s->stage, "below");
+	assert_int_equal(cube_backend_root(s->stage.b, id, &root, NULL), 0);
+	make(root.fd, "etc/new", "new\n", 0644);
+	assert_int_equal(unlinkat(root.fd, "etc/motd", 0), 0);
+	cube_root_close(&root);
+	expect_failure(cube_backend_template_commit(s->stage.b, id, "no-layer", NULL, &err), -EINVAL, &err);
+	assert_int_equal(cube_backend_stop(s->stage.b, id, 1, NULL, NULL), 0);
+	assert_int_equal(cube_backend_template_commit(s->stage.b, id, layer, NULL, NULL), 0);
+	assert_int_equal(cube_backend_template_commit(s->stage.b, id, layer, NULL, NULL), 0);
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(id);
+
+	cube_template_config_init(&config);
+	assert_int_equal(cube_buf_add(&config.env, "A=b c", 6), 0);
+	expect_failure(cube_backend_template_derive(s->stage.b, "nothing", &t, &config, &err), -ENOENT, &err);
+	assert_int_equal(cube_backend_template_derive(s->stage.b, layer, &t, &config, NULL), 0);
+	assert_int_equal(cube_backend_template_derive(s->stage.b, layer, &t, &config, NULL), 0);
+	assert_int_equal(cube_backend_template_config(s->stage.b, "made", &got, NULL), 0);
+	assert_int_equal(got.env.len, 6);
+	assert_string_equal(got.env.data, "A=b c");
+	cube_template_config_done(&got);
+	cube_template_config_done(&config);
+	assert_string_equal(search(s, "made").found.fingerprint, "sha256:1");
+
+	id = stage_create(&s->stage, "made");
+	assert_int_equal(cube_backend_root(s->stage.b, id, &root, NULL), 0);
+	assert_int_equal(faccessat(root.fd, "etc/new", F_OK, AT_EACCESS), 0);
+	assert_int_equal(faccessat(root.fd, "etc/run", F_OK, AT_EACCESS), 0);
+	assert_int_equal(faccessat(root.fd, "etc/motd", F_OK, AT_EACCESS), -1);
+	cube_root_close(&root);
+	expect_failure(cube_backend_template_remove(s->stage.b, "made", &err), -EBUSY, &err);
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(id);
+	assert_int_equal(cube_backend_template_remove(s->stage.b, "made", NULL), 0);
+	assert_int_equal(cube_backend_template_remove(s->stage.b, layer, NULL), 0);
+	assert_int_equal(cube_backend_template_remove(s->stage.b, "below", NULL), 0);
+	assert_int_equal(search(s, layer).hits, 0);
+	expect_failure(cube_backend_template_config(s->stage.b, "made", &got, &err), -ENOENT, &err);
+	source_done(&src);
+}
+
 const struct check checks_template[] = {
 	{"templates are listed", CUBE_CAP_TEMPLATES, 0, listed},
 	{"a directory as a template", CUBE_CAP_TEMPLATES | CUBE_CAP_FILES, 0, imported},
 	{"import again", CUBE_CAP_TEMPLATES, 0, imported_again},
 	{"a sandbox has a copy of its own", CUBE_CAP_TEMPLATES | CUBE_CAP_FILES, 0, own_copy},
 	{"a template in use", CUBE_CAP_TEMPLATES, 0, in_use},
+	{"layers and what is built of them",
+	 CUBE_CAP_TEMPLATES | CUBE_CAP_BUILD | CUBE_CAP_FILES | CUBE_CAP_STOP, 0, built},
 	{"templates that are refused", CUBE_CAP_TEMPLATES, 0, refused},
 	{"import that is cancelled", CUBE_CAP_TEMPLATES, 0, cancelled},
 	{.name = NULL},
