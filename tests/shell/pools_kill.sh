@@ -14,12 +14,12 @@ at_rest() {
 		! grep -q ' creating ' "$MNT/list"
 }
 
-# The marks at the backend are those of the sandboxes with a name and of three more.
+# The ids at the backend are those of the sandboxes with a name and of three more.
 consistent() {
 	put "$MNT/backends/local/ctl" refresh
 	local there named kept
-	there=$(cut -d ' ' -f 4 "$MNT/backends/local/sandboxes" | sort)
-	named=$(for status in "$MNT"/s*/status; do [ ! -f "$status" ] || field "$status" uid; done | sort)
+	there=$(cut -d ' ' -f 1 "$MNT/backends/local/sandboxes" | sort)
+	named=$(for status in "$MNT"/s*/status; do [ ! -f "$status" ] || field "$status" id; done | sort)
 	kept=$(comm -23 <(printf '%s\n' "$there") <(printf '%s\n' "$named") | grep -c .)
 	[ "$(printf '%s\n' "$named" | uniq -d)" = '' ] && [ "$kept" = 3 ] &&
 		[ "$(comm -13 <(printf '%s\n' "$there") <(printf '%s\n' "$named") | grep -c .)" = 0 ]

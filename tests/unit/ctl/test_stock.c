@@ -52,6 +52,12 @@ static void full(struct stage *s, struct cube_stock *p)
 	assert_true(stage_until(s, is_full, p));
 }
 
+/* Only then does it know that there is no such template. */
+static bool is_listed(void *ctx)
+{
+	return cube_service_listed(((struct cube_stock *)ctx)->service);
+}
+
 static void refused_lines(void **state)
 {
 	static const struct {
@@ -73,6 +79,7 @@ static void refused_lines(void **state)
 	struct stage *s = *state;
 	struct cube_stock *p = pool(s, "p");
 
+	assert_true(stage_until(s, is_listed, p));
 	for (size_t i = 0; i < CUBE_COUNT(cases); i++) {
 		int r = template(s, p, cases[i].text);
 
