@@ -50,7 +50,7 @@ documented 'Verbs of a sandbox' < <(verbs "$D/ctl")
 documented 'Status' < <(keys "$D/status" | sed 's/^label$/label. Ns Ar NAME/')
 
 expect_error EINVAL "$MNT/error" "no key 'nonsense'; known: " put "$MNT/ctl" 'create x nonsense=1'
-documented 'Keys of create' < <(tail -n 1 "$MNT/error" | sed 's/.*known: //; s/, /\n/g' | sed 's/\.NAME$/. Ns Ar NAME/')
+documented 'Keys of create' < <(tail -n 1 "$MNT/error" | sed 's/.*known: //; s/, /\n/g' | sed -E 's/\.(NAME|PATH)$/. Ns Ar \1/')
 
 # Options: -f, --foreground, -o allow_other, ... of the usage text.
 options=$(cubefs --help | sed -nE 's/^  ((-[-a-zA-Z]+(, --[a-z]+)?|-o [a-z_]+).*)/\1/p' | grep -oE '^-o [a-z_]+|(^| )-[a-zA-Z],|--[a-z]+')
