@@ -363,6 +363,7 @@ enum cube_op_kind {
 	CUBE_OP_RESTART,
 	CUBE_OP_PAUSE,
 	CUBE_OP_RESUME,
+	CUBE_OP_RESET,
 	CUBE_OP_DESTROY,
 };
 
@@ -379,7 +380,7 @@ struct cube_op {
 	char *id; /* owned */
 	struct cube_spec_parts spec;
 	bool halfway;            /* a restart has stopped it */
-	struct cube_binds binds; /* start, restart: to be told first */
+	struct cube_binds binds; /* of what starts it: to be told first */
 	bool booted;             /* what its template asks for was begun */
 	bool waits_boot;         /* linked, and what its template asks for at a boot is under way */
 	bool waits_link;         /* done at the backend; the agent has not answered yet */
@@ -421,6 +422,8 @@ void cube_op_resumed(struct cube_op *op);
 void cube_op_runs(struct cube_op *op);
 void cube_op_started(struct cube_op *op);
 void cube_op_stop_done(struct cube_op *op);
+void cube_op_replaced(struct cube_op *op); /* it has other files */
+void cube_op_replace_failed(struct cube_op *op);
 /* life_run.c: what runs on the pool's thread, without the lock. */
 void cube_op_run_create(struct cube_op *op);
 void cube_op_run_take(struct cube_op *op);
@@ -430,6 +433,7 @@ void cube_op_run_stop(struct cube_op *op);
 void cube_op_run_restart(struct cube_op *op);
 void cube_op_run_pause(struct cube_op *op);
 void cube_op_run_resume(struct cube_op *op);
+void cube_op_run_reset(struct cube_op *op);
 void cube_op_run_destroy(struct cube_op *op);
 void cube_op_run_undo(struct cube_op *op);
 const char *cube_op_name(enum cube_op_kind kind);

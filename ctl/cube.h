@@ -160,7 +160,14 @@ int cube_cube_root_async(struct cube_cube *c,
 			 void *ctx);
 
 /* An operation on its life; all answer through @done (under the lock, exactly once, maybe before return). */
-enum cube_life { CUBE_LIFE_START, CUBE_LIFE_STOP, CUBE_LIFE_RESTART, CUBE_LIFE_PAUSE, CUBE_LIFE_RESUME };
+enum cube_life {
+	CUBE_LIFE_START,
+	CUBE_LIFE_STOP,
+	CUBE_LIFE_RESTART,
+	CUBE_LIFE_PAUSE,
+	CUBE_LIFE_RESUME,
+	CUBE_LIFE_RESET, /* the template's files; /workspace stays */
+};
 struct cube_life_call {
 	enum cube_life what;
 	uint32_t grace_s; /* stop, restart */

@@ -61,6 +61,8 @@ struct cube_domain_watcher {
 			       const char *name); /* also under its old name at a rename */
 	void (*entry_changed)(void *ctx, struct cube_cube *c, const char *dir,
 			      const char *name); /* "jobs", "build" */
+	/* It has other files: what is open in the old ones is stale, and they are to be asked for anew. */
+	void (*files_replaced)(void *ctx, struct cube_cube *c);
 	/* When a file below its files/ was last open (wall clock, ns): UINT64_MAX one is, 0 never. */
 	uint64_t (*files_used)(void *ctx, struct cube_cube *c);
 };

@@ -25,7 +25,9 @@ struct op_def {
 	uint32_t from;                    /* phases it begins in */
 	uint32_t already;                 /* phases in which there is nothing to do */
 	uint32_t cap;                     /* capability; 0: none */
-	bool links;                       /* ends when the agent's link is ready */
+	bool replaces;                    /* its files: what runs ends, and no link outlives that */
+	bool boots;                       /* what its template asks for at a boot is begun */
+	bool links;                       /* where it runs then: ends when the agent's link is ready */
 	void (*run)(struct cube_op *op);  /* pool thread, no lock */
 	void (*done)(struct cube_op *op); /* it succeeded at the backend */
 	void (*failed)(struct cube_op *op);
@@ -35,6 +37,7 @@ struct op_def {
 static const struct op_def op_defs[] = {
 	[CUBE_OP_CREATE] = {.name = "create",
 			    .from = IN(CUBE_CREATING),
+			    .boots = true,
 			    .links = true,
 			    .run = cube_op_run_create,
 			    .done = cube_op_created,
@@ -55,6 +58,7 @@ static const struct op_def op_defs[] = {
 			   .from = IN(CUBE_STOPPED),
 			   .already = IN(CUBE_RUNNING),
 			   .cap = CUBE_CAP_STOP,
+			   .boots = true,
 			   .links = true,
 			   .run = cube_op_run_start,
 			   .done = cube_op_started},
@@ -67,6 +71,7 @@ static const struct op_def op_defs[] = {
 	[CUBE_OP_RESTART] = {.name = "restart",
 			     .from = IN(CUBE_RUNNING) | IN(CUBE_PAUSED) | IN(CUBE_STOPPED),
 			     .cap = CUBE_CAP_STOP,
+			     .boots = true,
 			     .links = true,
 			     .run = cube_op_run_restart,
 			     .done = cube_op_started,
@@ -85,6 +90,15 @@ static const struct op_def op_defs[] = {
 			    .run = cube_op_run_resume,
 			    .done = cube_op_resumed,
 			    .failed = cube_op_resume_failed},
+	[CUBE_OP_RESET] = {.name = "reset",
+			   .from = IN(CUBE_RUNNING) | IN(CUBE_PAUSED) | IN(CUBE_STOPPED),
+			   .cap = CUBE_CAP_RESET,
+			   .replaces = true,
+			   .boots = true,
+			   .links = true,
+			   .run = cube_op_run_reset,
+			   .done = cube_op_replaced,
+			   .failed = cube_op_replace_failed},
 	[CUBE_OP_DESTROY] = {.name = "destroy",
 			     .from = UINT32_MAX,
 			     .run = cube_op_run_destroy,
@@ -179,6 +193,9 @@ static int op_check(const struct cube_cube *c, enum cube_op_kind kind, struct cu
 	if (c->terminal && kind != CUBE_OP_DESTROY && kind != CUBE_OP_ADOPT)
 		return cube_fail(err, -EHOSTDOWN, "%s: sandbox '%s' cannot run again: %s", def->name, c->name,
 				 c->reason);
+	if (def->replaces && !cube_list_empty(&cube_own((struct cube_cube *)(uintptr_t)c)->transfers))
+		return cube_fail(err, -EBUSY, "%s: sandbox '%s': a put or get is under way", def->name,
+				 c->name);
 	return 0;
 }
 
@@ -200,8 +217,7 @@ static int op_load(struct cube_op *op)
 		if (op->id == NULL)
 			return -ENOMEM;
 	}
-	if ((op->kind == CUBE_OP_START || op->kind == CUBE_OP_RESTART) &&
-	    cube_binds_untold(c, &op->binds) < 0)
+	if (op_defs[op->kind].boots && !op_is_creation(op->kind) && cube_binds_untold(c, &op->binds) < 0)
 		return -ENOMEM;
 	return op_is_creation(op->kind) ? cube_spec_make(c, &op->spec) : 0;
 }
@@ -223,7 +239,7 @@ static int op_launch(struct cube_op *op, struct cube_err *err)
 				 c->name);
 	cube_own(c)->op = op;
 	/* An attempt to reach the agent may hold the backend's queue for long. */
-	if (op->kind == CUBE_OP_DESTROY || !cube_conn_ready(c))
+	if (op->kind == CUBE_OP_DESTROY || op_defs[op->kind].replaces || !cube_conn_ready(c))
 		cube_conn_drop(c);
 	if (op->kind == CUBE_OP_RESUME)
 		cube_op_resuming(c);
@@ -300,7 +316,7 @@ int cube_cube_life(struct cube_cube *c, struct cube_life_call *call, struct cube
 	static const enum cube_op_kind kinds[] = {
 		[CUBE_LIFE_START] = CUBE_OP_START,     [CUBE_LIFE_STOP] = CUBE_OP_STOP,
 		[CUBE_LIFE_RESTART] = CUBE_OP_RESTART, [CUBE_LIFE_PAUSE] = CUBE_OP_PAUSE,
-		[CUBE_LIFE_RESUME] = CUBE_OP_RESUME,
+		[CUBE_LIFE_RESUME] = CUBE_OP_RESUME,   [CUBE_LIFE_RESET] = CUBE_OP_RESET,
 	};
 
 	return cube_op_begin(c, kinds[call->what], call->grace_s, call, err);
@@ -470,7 +486,8 @@ static void op_back(struct cube_op *op)
 		op_undo(op);
 		return;
 	}
-	if (op->code == 0 && def->links && c->service->backend->caps & CUBE_CAP_EXEC)
+	if (op->code == 0 && def->links && c->phase != CUBE_STOPPED &&
+	    c->service->backend->caps & CUBE_CAP_EXEC)
 		op_wait_link(op);
 	else {
 		if (op->code == 0 && def->linked != NULL)
@@ -512,11 +529,10 @@ static void op_undo_work(struct cube_work *w)
 static bool op_boot(struct cube_op *op)
 {
 	struct cube_cube *c = op->cube;
-	bool boots = op->kind == CUBE_OP_CREATE || op->kind == CUBE_OP_START || op->kind == CUBE_OP_RESTART;
 	int r;
 
 	op->booted = true;
-	if (!boots || c->phase == CUBE_REMOVED)
+	if (!op_defs[op->kind].boots || c->phase == CUBE_REMOVED)
 		return false;
 	op->waits_boot = true;
 	r = cube_boot_begin(c, &op->err);

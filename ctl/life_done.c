@@ -92,6 +92,43 @@ void cube_op_paused(struct cube_op *op)
 	cube_cube_enter(op->cube, CUBE_PAUSED, op->reason != NULL ? op->reason : "paused", "paused");
 }
 
+/* ---- Other files ---- */
+
+static void op_files_replaced(struct cube_cube *c)
+{
+	const struct cube_domain_watcher *w = &c->domain->watcher;
+
+	if (w->files_replaced != NULL)
+		w->files_replaced(w->ctx, c);
+}
+
+void cube_op_replaced(struct cube_op *op)
+{
+	struct cube_cube *c = op->cube;
+	bool ran = op->from != CUBE_STOPPED;
+
+	cube_conn_drop(c);
+	cube_cube_end_jobs(c, CUBE_END_KILLED, NULL);
+	cube_cube_sessions_anew(c);
+	cube_own(c)->paused_mono = cube_own(c)->paused_wall = cube_own(c)->paused_owed = 0;
+	c->generation++;
+	cube_binds_told(c);
+	if (ran) {
+		c->started_wall = cube_clock_wall();
+		cube_times_begin(c);
+	}
+	cube_cube_enter(c, ran ? CUBE_RUNNING : CUBE_STOPPED, ran ? NULL : "stopped", NULL);
+	op_files_replaced(c);
+	cube_cube_event(c, "restored", "the template's files");
+}
+
+/* How far it came nobody knows: what is there is looked at, and its files are asked for anew. */
+void cube_op_replace_failed(struct cube_op *op)
+{
+	op_files_replaced(op->cube);
+	cube_conn_again(op->cube);
+}
+
 /* Told before it runs again: the agent reads this before it looks at its clocks. What passes from here to the end of
  * the resume is told then. */
 void cube_op_resuming(struct cube_cube *c)

@@ -105,6 +105,21 @@ void cube_op_run_resume(struct cube_op *op)
 	op->code = cube_backend_resume(op_backend(op), op->id, op->cancel, &op->err);
 }
 
+/* ---- Other files ---- */
+
+/* The backend ends what runs, and where something ran it starts it again. */
+static bool run_replace_begin(struct cube_op *op)
+{
+	op->code = cube_binds_tell(op_backend(op), op->id, &op->binds, op->cancel, &op->err);
+	return op->code == 0;
+}
+
+void cube_op_run_reset(struct cube_op *op)
+{
+	if (run_replace_begin(op))
+		op->code = cube_backend_reset(op_backend(op), op->id, op->cancel, &op->err);
+}
+
 /* ---- Destruction ---- */
 
 /* What was adopted goes on without us. */

@@ -17,7 +17,7 @@ static const struct {
 	const char *entry;
 } show_entries[] = {
 	{CUBE_CAP_EXEC, "exec"},     {CUBE_CAP_FILES, "files"},   {CUBE_CAP_PORTS, "ports"},
-	{CUBE_CAP_USAGE, "metrics"}, {CUBE_CAP_ACCESS, "access"},
+	{CUBE_CAP_USAGE, "metrics"}, {CUBE_CAP_ACCESS, "access"}, {CUBE_CAP_CHANGES, "changes"},
 };
 
 static void show_absent(struct cube_cube *c, struct cube_buf *out)

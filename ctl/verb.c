@@ -24,25 +24,12 @@ static const struct cube_verb *const backend_verbs[] = {&cube_verb_refresh, NULL
 static const struct cube_verb *const template_verbs[] = {
 	&cube_verb_template_import, &cube_verb_template_build, &cube_verb_template_cancel, NULL};
 static const struct cube_verb *const pool_verbs[] = {&cube_verb_pool_drain, &cube_verb_pool_refill, NULL};
-static const struct cube_verb *const cube_verbs_of_cube[] = {&cube_verb_life_start,
-							     &cube_verb_life_stop,
-							     &cube_verb_life_restart,
-							     &cube_verb_life_pause,
-							     &cube_verb_life_resume,
-							     &cube_verb_kill,
-							     &cube_verb_bind,
-							     &cube_verb_unbind,
-							     &cube_verb_put,
-							     &cube_verb_get,
-							     &cube_verb_wait,
-							     &cube_verb_mkdir,
-							     &cube_verb_rmdir,
-							     &cube_verb_mv,
-							     &cube_verb_hold,
-							     &cube_verb_renew,
-							     &cube_verb_lease,
-							     &cube_verb_set,
-							     NULL};
+static const struct cube_verb *const cube_verbs_of_cube[] = {
+	&cube_verb_life_start,  &cube_verb_life_stop,  &cube_verb_life_restart, &cube_verb_life_pause,
+	&cube_verb_life_resume, &cube_verb_life_reset, &cube_verb_kill,         &cube_verb_bind,
+	&cube_verb_unbind,      &cube_verb_put,        &cube_verb_get,          &cube_verb_wait,
+	&cube_verb_mkdir,       &cube_verb_rmdir,      &cube_verb_mv,           &cube_verb_hold,
+	&cube_verb_renew,       &cube_verb_lease,      &cube_verb_set,          NULL};
 static const struct cube_verb *const session_verbs[] = {&cube_verb_session_kill, &cube_verb_session_reset,
 							&cube_verb_session_set, NULL};
 static const struct cube_verb *const job_verbs[] = {&cube_verb_job_kill,    &cube_verb_job_eof,

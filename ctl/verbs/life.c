@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* start, stop, restart, pause, resume. */
+/* start, stop, restart, pause, resume, reset. */
 #include <errno.h>
 
 #include "backends/base/alloc.h"
@@ -85,6 +85,11 @@ static int resume_run(struct cube_verb_call *call, struct cube_err *err)
 	return life_run(call, CUBE_LIFE_RESUME, err);
 }
 
+static int reset_run(struct cube_verb_call *call, struct cube_err *err)
+{
+	return life_run(call, CUBE_LIFE_RESET, err);
+}
+
 const struct cube_verb cube_verb_life_start = {
 	.name = "start",
 	.args = "",
@@ -129,4 +134,13 @@ const struct cube_verb cube_verb_life_resume = {
 	.needs = CUBE_CAP_PAUSE,
 	.phases = IN(CUBE_RUNNING) | IN(CUBE_PAUSED),
 	.run = resume_run,
+};
+
+const struct cube_verb cube_verb_life_reset = {
+	.name = "reset",
+	.args = "",
+	.summary = "the template's files again, but for /workspace; jobs end as killed",
+	.needs = CUBE_CAP_RESET,
+	.phases = IN(CUBE_RUNNING) | IN(CUBE_PAUSED) | IN(CUBE_STOPPED),
+	.run = reset_run,
 };

@@ -18,7 +18,7 @@ extern const struct cube_verb cube_verb_template_import, cube_verb_template_buil
 extern const struct cube_verb cube_verb_pool_drain, cube_verb_pool_refill;
 /* sandbox */
 extern const struct cube_verb cube_verb_life_start, cube_verb_life_stop, cube_verb_life_restart,
-	cube_verb_life_pause, cube_verb_life_resume;
+	cube_verb_life_pause, cube_verb_life_resume, cube_verb_life_reset;
 extern const struct cube_verb cube_verb_bind, cube_verb_unbind, cube_verb_put, cube_verb_get;
 extern const struct cube_verb cube_verb_kill, cube_verb_wait, cube_verb_hold, cube_verb_set;
 extern const struct cube_verb cube_verb_renew, cube_verb_lease;

@@ -82,6 +82,12 @@ void cube_attach_again(struct cube_obj *o, const char *gone)
 		cube_files_cut(a->before[i], gone);
 }
 
+void cube_attach_replaced(struct cube_obj *o)
+{
+	if (o->attach != NULL)
+		attach_let_go(o->attach);
+}
+
 static struct cube_attach *attach_get(struct cube_obj *o)
 {
 	struct cube_attach *a = o->attach;

@@ -97,6 +97,7 @@ enum cube_slot {
 	SLOT_PORTS,
 	SLOT_METRICS,
 	SLOT_ACCESS,
+	SLOT_CHANGES,
 };
 
 static const struct cube_entry jobs_entries[] = {
@@ -236,6 +237,11 @@ static const struct cube_entry cube_entries[] = {
 	 .render = access_text,
 	 .needs = CUBE_CAP_ACCESS,
 	 .arg = CUBE_ASKED_ACCESS},
+	{.name = "changes",
+	 .slot = SLOT_CHANGES,
+	 .mode = CUBE_READ_MODE,
+	 .class = &cube_class_changes,
+	 .needs = CUBE_CAP_CHANGES},
 	{.name = "env",
 	 .slot = SLOT_ENV,
 	 .mode = CUBE_BOTH_MODE,

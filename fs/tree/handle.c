@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "backends/base/alloc.h"
+#include "ctl/changes.h"
 #include "fs/tree/tree_priv.h"
 
 #define HANDLE_READY (POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM)
@@ -199,6 +200,7 @@ void cube_handle_free(struct cube_handle *h)
 	cube_collect_drop(h);
 	cube_buf_done(&h->in);
 	cube_buf_done(&h->text);
+	cube_changes_text_free(h->changes);
 	if (h->output != NULL) {
 		cube_output_unpin(h->output, &h->view);
 		cube_output_unref(h->output);

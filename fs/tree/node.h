@@ -97,6 +97,7 @@ struct cube_type {
 /* What a text was when it was last looked at, and since when. */
 struct cube_text_mark {
 	uint64_t hash;
+	uint64_t size;    /* of one that is made at its open alone (changes.c) */
 	uint64_t changed; /* wall clock */
 };
 

@@ -7,6 +7,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
+#include "ctl/changes.h"
 #include "ctl/errlog.h"
 #include "fs/tree/proc.h"
 #include "fs/tree/tree_priv.h"
@@ -152,6 +153,7 @@ void cube_req_finish(struct cube_req *r, int result)
 void cube_req_fini(struct cube_req *r)
 {
 	cube_free(cube_steal(r->own));
+	cube_changes_text_free(cube_steal(r->changes));
 	if (r->files != NULL)
 		cube_files_unref(cube_steal(r->files));
 }

@@ -59,6 +59,7 @@ struct cube_tree;
 struct cube_node;
 struct cube_handle;
 struct cube_files;
+struct cube_changes_text;
 
 struct cube_tree_entry {
 	uint64_t id;
@@ -133,6 +134,7 @@ struct cube_req {
 	void *state;              /* of the step */
 	struct cube_job *job;     /* waited for or read; referenced */
 	struct cube_output *output;
+	struct cube_changes_text *changes; /* of an open; owned */
 	struct cube_spool_view view;
 	size_t progress;         /* write: bytes that are dealt with */
 	struct cube_alarm alarm; /* of cube_req_timeout */

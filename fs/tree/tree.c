@@ -41,6 +41,14 @@ static void tree_mounts_changed(void *ctx, struct cube_cube *c, const char *gone
 		cube_attach_again(o, gone);
 }
 
+static void tree_files_replaced(void *ctx, struct cube_cube *c)
+{
+	struct cube_obj *o = cube_obj_peek(ctx, &cube_type_cube, c);
+
+	if (o != NULL)
+		cube_attach_replaced(o);
+}
+
 static void tree_volume_removed(void *ctx, struct cube_volume_entry *v, const char *name)
 {
 	struct cube_tree *t = ctx;
@@ -102,6 +110,7 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 	o->domain->watcher = (struct cube_domain_watcher){.ctx = t,
 							  .cube_removed = tree_cube_removed,
 							  .mounts_changed = tree_mounts_changed,
+							  .files_replaced = tree_files_replaced,
 							  .volume_removed = tree_volume_removed,
 							  .entry_changed = tree_entry_changed,
 							  .files_used = tree_files_used};

@@ -67,10 +67,11 @@ struct cube_handle {
 	struct cube_job *job;       /* referenced */
 	struct cube_output *output; /* pinned by a plain reader */
 	struct cube_spool_view view;
-	uint64_t base;          /* ring position at which offset 0 lies */
-	unsigned verbs;         /* of this handle, running */
-	struct cube_cube *made; /* referenced: the sandbox that a clone made */
-	struct cube_hold hold;  /* of a channel that has written `hold` */
+	uint64_t base;                     /* ring position at which offset 0 lies */
+	struct cube_changes_text *changes; /* owned */
+	unsigned verbs;                    /* of this handle, running */
+	struct cube_cube *made;            /* referenced: the sandbox that a clone made */
+	struct cube_hold hold;             /* of a channel that has written `hold` */
 	/* the newest poll, and what it waits on */
 	struct cube_poller *poller;
 	struct cube_waiter poll_waiter;
@@ -114,7 +115,7 @@ enum cube_image {
 
 extern const struct cube_class cube_class_text, cube_class_ctl, cube_class_exec, cube_class_exit,
 	cube_class_output, cube_class_ring, cube_class_image, cube_class_command, cube_class_stdin,
-	cube_class_clone, cube_class_asked;
+	cube_class_clone, cube_class_asked, cube_class_changes;
 
 /* ---- requests (req.c) ---- */
 
@@ -200,6 +201,8 @@ uint64_t cube_attach_used(const struct cube_obj *o);
 /* Something is mounted in it now, or (@gone) no more: it is fetched anew. Who has a place in the old one keeps it,
  * but for what is gone. */
 void cube_attach_again(struct cube_obj *o, const char *gone);
+/* It has other files: places in those before are stale. */
+void cube_attach_replaced(struct cube_obj *o);
 void cube_attach_drop(struct cube_obj *o);
 void cube_attach_drop_all(struct cube_tree *t);
 
