@@ -253,7 +253,7 @@ static int times_need(struct cube_cube *c, const char *key, const char *value, e
 
 static int set_idle(struct cube_cube *c, const char *value, struct cube_err *err)
 {
-	uint32_t n;
+	uint32_t n = 0;
 	int r = times_seconds("idle", value, &n, err);
 
 	if (r == 0 && n != 0)

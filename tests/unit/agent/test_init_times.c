@@ -105,7 +105,7 @@ static char state_of(int pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	in = fopen(path, "r");
 	assert_non_null(in);
-	(void)fread(text, 1, sizeof(text) - 1, in);
+	assert_true(fread(text, 1, sizeof(text) - 1, in) > 0);
 	(void)fclose(in);
 	at = strrchr(text, ')');
 	assert_non_null(at);
