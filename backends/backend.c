@@ -356,7 +356,7 @@ int cube_backend_expire(struct cube_backend *b, const char *id, uint64_t wall_ns
 
 	if (r == 0 && b->ops->expire == NULL)
 		r = cube_fail(&c.why, -EOPNOTSUPP, "backend %s ends no sandbox by itself", b->name);
-	if (r == 0)
+	else if (r == 0)
 		r = b->ops->expire(b, id, wall_ns, what, &c.why);
 	return cube_call_end(&c, r, err);
 }
@@ -431,7 +431,7 @@ int cube_backend_written(struct cube_backend *b, const char *id, uint64_t *ret, 
 	if (r == 0 && b->ops->written == NULL)
 		r = cube_fail(&c.why, -EOPNOTSUPP, "backend %s does not write on this machine's disk",
 			      b->name);
-	if (r == 0)
+	else if (r == 0)
 		r = b->ops->written(b, id, &n, &c.why);
 	if (r == 0)
 		*ret = n;
