@@ -151,7 +151,7 @@ static void conn_miss(struct cube_cube *c, uint64_t boot)
 
 	uint64_t at = 0;
 
-	for (struct cube_job *j = cube_job_next(c, at); j != NULL; j = cube_job_next(c, at)) {
+	for (struct cube_job *j = cube_job_next_live(c, at); j != NULL; j = cube_job_next_live(c, at)) {
 		at = j->seq;
 		if (j->state != CUBE_JOB_RUNNING || cube_job_own(j)->reported)
 			continue;

@@ -167,6 +167,12 @@ struct cube_inside {
 	struct cube_buf hosts; /* NUL-separated NAME=ADDRESS */
 };
 
+/* c.jobs in the order of their numbers (job_index.c). */
+struct cube_job_index {
+	struct cube_job **jobs;
+	size_t n, cap;
+};
+
 struct cube_own {
 	struct cube_cube c;
 	struct cube_op *op; /* under way at the backend */
@@ -227,7 +233,9 @@ struct cube_own {
 	bool spare_busy, have_dir;
 	bool sync_due; /* in domain_own.unsynced, or its creation will see to it */
 	struct cube_list unsynced;
-	unsigned ended_numbered;
+	struct cube_job_index index; /* of c.jobs, by number */
+	struct cube_list ended;      /* job_own.in_ended: numbered ones that may be forgotten */
+	unsigned ended_numbered;     /* how many these are */
 	uint64_t next_session;
 	uint64_t written; /* bytes, as guard.c was last told; UINT64_MAX: never */
 	/* use and life times (use.c, times.c) */
@@ -541,7 +549,8 @@ void cube_session_anew(struct cube_session *s); /* the far side has nothing of i
 
 struct cube_job_own {
 	struct cube_job j;
-	char *text; /* up to CUBE_TEXT_INLINE bytes; NULL: none, or on disk */
+	struct cube_list in_ended; /* own.ended */
+	char *text;                /* up to CUBE_TEXT_INLINE bytes; NULL: none, or on disk */
 	size_t text_len;
 	bool text_on_disk;    /* jobs/N.cmd */
 	uint32_t slot;        /* of its spool; CUBE_NO_SLOT: none */
@@ -577,6 +586,18 @@ static inline struct cube_job_own *cube_job_own(struct cube_job *j)
 struct cube_job *cube_job_new(struct cube_cube *c, const char *name, uint64_t number,
 			      bool named); /* in the lists */
 struct cube_job *cube_job_by_number(struct cube_cube *c, uint64_t number);
+/* Cursor over those that have not ended, as cube_job_next: the walk bears that any of them ends or goes. */
+struct cube_job *cube_job_next_live(struct cube_cube *c, uint64_t seq);
+int cube_job_index_add(struct cube_job_index *x, struct cube_job *j); /* -ENOMEM */
+void cube_job_index_take(struct cube_job_index *x, const struct cube_job *j);
+void cube_job_index_free(struct cube_job_index *x);
+static inline struct cube_job *cube_job_of_ended(struct cube_list *i)
+{
+	return &cube_list_entry(i, struct cube_job_own, in_ended)->j;
+}
+/* It has ended (finished_wall is known), and goes when there are too many; nothing for a named one. Not any more. */
+void cube_job_ended_add(struct cube_job *j);
+void cube_job_ended_take(struct cube_job *j);
 int cube_job_check_text(bool argv, const char *text, size_t len, struct cube_err *err);
 void cube_job_unlist(struct cube_job *j);
 int cube_job_text_file(const struct cube_job *j, char out[32]);

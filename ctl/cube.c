@@ -88,6 +88,7 @@ static void cube_init(struct cube_cube *c, struct cube_domain *d)
 	cube_list_init(&own->template_wait.link);
 	cube_list_init(&own->stock_wait.link);
 	cube_list_init(&own->unsynced);
+	cube_list_init(&own->ended);
 	cube_list_init(&own->transfers);
 	own->journal_fd = -1;
 	own->written = UINT64_MAX;
@@ -169,6 +170,7 @@ void cube_cube_unref(struct cube_cube *c)
 	cube_free_lists(c);
 	cube_free_keys(own);
 	cube_map_free(c->jobs_by_name);
+	cube_job_index_free(&own->index);
 	cube_errlog_free(c->errors);
 	cube_transcript_close(c->log);
 	cube_output_unref(own->spare);

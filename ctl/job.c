@@ -31,6 +31,7 @@ static struct cube_job *job_alloc(struct cube_cube *c, const char *name, uint64_
 	j->name = name != NULL ? cube_strdup(name) : cube_asprintf("%llu", (unsigned long long)number);
 	cube_list_init(&j->link);
 	cube_list_init(&j->in_session);
+	cube_list_init(&own->in_ended);
 	cube_waitq_init(&j->changed);
 	cube_buf_init(&j->env, CUBE_ENV_MAX);
 	own->slot = CUBE_NO_SLOT;
@@ -57,6 +58,11 @@ struct cube_job *cube_job_new(struct cube_cube *c, const char *name, uint64_t nu
 	if (j == NULL)
 		return NULL;
 	if (cube_map_put(c->jobs_by_name, j->name, j) < 0) {
+		cube_job_unref(j);
+		return NULL;
+	}
+	if (cube_job_index_add(&cube_own(c)->index, j) < 0) {
+		(void)cube_map_take(c->jobs_by_name, j->name);
 		cube_job_unref(j);
 		return NULL;
 	}
@@ -98,33 +104,6 @@ void cube_job_unref(struct cube_job *j)
 struct cube_job *cube_job_find(struct cube_cube *c, const char *name)
 {
 	return cube_map_get(c->jobs_by_name, name);
-}
-
-struct cube_job *cube_job_next(struct cube_cube *c, uint64_t seq)
-{
-	/* From the end: a reader of the directory is mostly near it, and the newest are asked for the most.
-	 */
-	struct cube_job *found = NULL;
-
-	for (struct cube_list *i = c->jobs.prev; i != &c->jobs; i = i->prev) {
-		struct cube_job *j = cube_list_entry(i, struct cube_job, link);
-
-		if (j->seq <= seq)
-			break;
-		found = j;
-	}
-	return found;
-}
-
-struct cube_job *cube_job_by_number(struct cube_cube *c, uint64_t number)
-{
-	for (struct cube_list *i = c->jobs.prev; i != &c->jobs; i = i->prev) {
-		struct cube_job *j = cube_list_entry(i, struct cube_job, link);
-
-		if (j->number == number)
-			return j;
-	}
-	return NULL;
 }
 
 /* ---- mkdir, rmdir ---- */
@@ -173,6 +152,8 @@ void cube_job_unlist(struct cube_job *j)
 	struct cube_cube *c = j->cube;
 
 	(void)cube_map_take(c->jobs_by_name, j->name);
+	cube_job_index_take(&cube_own(c)->index, j);
+	cube_job_ended_take(j);
 	cube_list_remove(&j->link);
 	if (c->last_job == j) {
 		c->last_job = NULL;
@@ -201,8 +182,6 @@ void cube_job_forget(struct cube_job *j)
 		cube_job_input_file(j, file);
 		(void)unlinkat(j->cube->dir_fd, file, 0);
 	}
-	if (j->state == CUBE_JOB_ENDED && !j->named)
-		cube_own(j->cube)->ended_numbered--;
 	cube_wake(&j->changed);
 	cube_job_unlist(j);
 }
@@ -226,10 +205,10 @@ int cube_job_remove(struct cube_job *j, struct cube_err *err)
 	return r;
 }
 
-/* Skips what is still needed: what runs, what was named, what a session's `exec` shows. */
+/* What a session's `exec` shows is still needed. */
 static bool job_can_go(const struct cube_job *j)
 {
-	return j->state == CUBE_JOB_ENDED && !j->named && (j->session == NULL || j->session->latest != j);
+	return j->session == NULL || j->session->latest != j;
 }
 
 /* Output of the oldest ended ones is given up until the sandbox is below its limit. */
@@ -258,10 +237,8 @@ void cube_jobs_trim(struct cube_cube *c)
 
 	if (own->spool_bytes > c->domain->spool_limit)
 		jobs_trim_spool(c);
-	if (own->ended_numbered <= c->domain->jobs_kept)
-		return;
-	cube_list_each (i, &c->jobs) {
-		struct cube_job *j = cube_list_entry(i, struct cube_job, link);
+	cube_list_each (i, &own->ended) {
+		struct cube_job *j = cube_job_of_ended(i);
 
 		if (own->ended_numbered <= c->domain->jobs_kept)
 			return;

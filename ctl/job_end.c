@@ -52,8 +52,7 @@ void cube_job_ended(struct cube_job *j, const struct cube_end_record *end, const
 	j->state = CUBE_JOB_ENDED;
 	j->finished_wall = cube_clock_wall();
 	cube_job_own(j)->unsettled = true;
-	if (!j->named)
-		cube_own(j->cube)->ended_numbered++;
+	cube_job_ended_add(j);
 	cube_wake(&j->changed);
 	if (j->session != NULL)
 		cube_session_dequeue(j);
@@ -75,7 +74,7 @@ void cube_cube_end_jobs(struct cube_cube *c, enum cube_end how, const struct cub
 {
 	uint64_t at = 0;
 
-	for (struct cube_job *j = cube_job_next(c, at); j != NULL; j = cube_job_next(c, at)) {
+	for (struct cube_job *j = cube_job_next_live(c, at); j != NULL; j = cube_job_next_live(c, at)) {
 		at = j->seq;
 		if (j->state == CUBE_JOB_RUNNING || j->state == CUBE_JOB_WAITING)
 			cube_job_end_without(j, how, how == CUBE_END_KILLED ? 9 : 0, why);

@@ -231,7 +231,7 @@ void cube_jobs_kick(struct cube_cube *c)
 
 	if (cube_list_empty(&c->jobs) || c->phase == CUBE_REMOVED)
 		return;
-	for (struct cube_job *j = cube_job_next(c, at); j != NULL; j = cube_job_next(c, at)) {
+	for (struct cube_job *j = cube_job_next_live(c, at); j != NULL; j = cube_job_next_live(c, at)) {
 		at = j->seq;
 		if (j->state == CUBE_JOB_RUNNING && cube_conn_ready(c))
 			run_go_on(j);

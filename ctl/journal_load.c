@@ -207,8 +207,7 @@ static void journal_finish_job(struct cube_job *j)
 		cube_job_input_adopt(j);
 	} else {
 		own->unforgotten = true; /* it may be that the far side was not told */
-		if (!j->named)
-			cube_own(j->cube)->ended_numbered++;
+		cube_job_ended_add(j);
 	}
 	if (j->state == CUBE_JOB_RUNNING)
 		cube_output_reopen(j);
