@@ -52,7 +52,7 @@ put "$T/kept/ctl" "import $WORK/i/good.tar ${memory:+memory=$memory} os=linux"
 sandbox dev template=kept
 stop_cubefs; start_cubefs
 T=$MNT/backends/local/templates
-wait_for 10 test -e "$T/kept/info"
+wait_for 10 grep -q "^env GREETING" "$T/kept/info" # once the backend was asked
 [ -z "$memory" ] || check_match "$(cat "$T/kept/info")" 'memory 67108864'
 check_match "$(cat "$T/kept/info")" 'env GREETING=hello there'
 check_eq "$(run dev 'echo $GREETING')" 'hello there'
