@@ -212,7 +212,7 @@ static int step_from(struct cube_build *b, const struct cube_step *s)
 			s->line, b->entry->service->backend->name, word);
 	else if (cube_template_config_copy(&b->config, &t->config) < 0)
 		r = build_bad(b, s, -ENOMEM, "out of memory");
-	if (r == 0) {
+	else {
 		(void)snprintf(b->parent, sizeof(b->parent), "%s", t->info.name);
 		(void)snprintf(b->print, sizeof(b->print), "%s",
 			       t->info.fingerprint[0] != '\0' ? t->info.fingerprint : t->info.name);

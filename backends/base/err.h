@@ -26,6 +26,19 @@ int cube_fail_in(struct cube_err *err, const char *fmt, ...) __attribute__((form
 /* As cube_fail, with ": " and the text of the current errno behind; returns -errno. */
 int cube_fail_errno(struct cube_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+#ifdef __clang_analyzer__
+/* The analyser sees one source at a time: it is told that a failure is one, and looks no further where rc == 0. */
+static inline int cube_err_failed(int code)
+{
+	if (code >= 0)
+		__builtin_unreachable();
+	return code;
+}
+#define cube_fail(...)       cube_err_failed((cube_fail)(__VA_ARGS__))
+#define cube_fail_in(...)    cube_err_failed((cube_fail_in)(__VA_ARGS__))
+#define cube_fail_errno(...) cube_err_failed((cube_fail_errno)(__VA_ARGS__))
+#endif
+
 /* Name of an errno, positive or negative ("ENOENT"); "E?" for one that is not known. */
 const char *cube_errno_name(int code);
 

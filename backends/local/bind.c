@@ -180,7 +180,7 @@ static int bind_again(struct cube_local *b, struct local_cube *c, unsigned i, co
 	struct cube_local_mount *m = &c->rec.mounts[i];
 	bool runs = cube_local_cube_runs(c);
 	struct cube_local_point p;
-	int fd, rc;
+	int fd = -1, rc;
 
 	if (runs && bind_inside(c, m, &p) == 0)
 		return 0;
@@ -202,7 +202,7 @@ int cube_local_bind(struct cube_backend *base, const char *id, const struct cube
 {
 	struct cube_local *b = cube_local_of(base);
 	struct local_cube *c;
-	int rc = cube_local_cube_sound(b, id, &c, err), fd, i;
+	int rc = cube_local_cube_sound(b, id, &c, err), fd = -1, i;
 
 	if (rc == 0 && cube_cancel_fired(cancel))
 		rc = cube_fail(err, -EINTR, "interrupted");

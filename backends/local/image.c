@@ -28,7 +28,7 @@
 #include <linux/btrfs.h>
 #include <linux/loop.h>
 
-#define IMAGE_NEW     CUBE_LOCAL_IMAGE ".new"
+#define IMAGE_NEW     (CUBE_LOCAL_IMAGE ".new")
 #define IMAGE_LEAST   (UINT64_C(256) << 20) /* what mkfs.btrfs and a little work need */
 #define IMAGE_STEP    (UINT64_C(1) << 20)
 #define IMAGE_TRIES   32 /* a free loop device may be taken by another between two calls */
@@ -260,11 +260,11 @@ int cube_local_image_open(int state, uint64_t limit, struct cube_local_image **r
 			  struct cube_err *err)
 {
 	struct cube_local_image *i = cube_calloc(1, sizeof(*i));
-	int rc = i ? 0 : cube_fail(err, -ENOMEM, "out of memory");
 	bool fresh = !cube_local_image_there(state);
+	int rc = 0;
 
-	if (rc < 0)
-		return rc;
+	if (i == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
 	i->file = i->root = -1;
 	if (fresh)
 		rc = image_make(state, limit, err);

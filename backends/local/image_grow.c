@@ -154,8 +154,8 @@ static void grow_fill(int file, const struct stat *st, uint64_t want, uint64_t s
 
 int cube_local_grow_once(int file, int root, uint64_t spare, uint64_t *have)
 {
-	uint64_t size, top, want, limit;
-	struct stat st;
+	uint64_t size = 0, top = 0, want, limit;
+	struct stat st = {0};
 	int rc = cube_local_grow_top(root, &top);
 
 	if (rc == 0)
@@ -267,7 +267,7 @@ int cube_local_grow_start(int file, int root, struct cube_local_grow **ret, stru
  * promises, the file system ends where the blocks do. */
 static void grow_leave(const struct cube_local_grow *g)
 {
-	uint64_t have = g->have, size, top;
+	uint64_t have = g->have, size = 0, top = 0;
 	struct stat st;
 
 	if (fstat(g->file, &st) == 0 && cube_local_grow_top(g->root, &top) == 0 &&

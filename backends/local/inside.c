@@ -228,7 +228,7 @@ int cube_local_inside_take(pid_t init, const struct cube_local_point *p, int dir
 {
 	struct inside_call c = {.path = p->path, .id = p->id, .act = act_take};
 	cube_auto_fd in = -1, out = -1;
-	int pair[2], fd, rc;
+	int pair[2], fd = -1, rc;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;

@@ -120,7 +120,7 @@ int cube_local_checkpoint_root(struct cube_backend *base, const char *cp, struct
 	struct cube_local *b = cube_local_of(base);
 	struct cube_root r = cube_local_root_of(b);
 	struct cube_local_checkpoint rec;
-	int root, workspace, rc = cube_local_checkpoint_read(b, cp, false, &rec, err);
+	int root = -1, workspace = -1, rc = cube_local_checkpoint_read(b, cp, false, &rec, err);
 
 	if (rc == 0)
 		rc = cube_local_view_get(b, cp, &root, &workspace, err);

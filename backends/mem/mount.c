@@ -206,15 +206,15 @@ int mem_volume_list(struct cube_backend *b, void (*each)(void *ctx, const struct
 
 int mem_volume_root(struct cube_backend *b, const char *uid, struct cube_root *ret, struct cube_err *err)
 {
-	struct cube_root root = {.fd = -1, .generation = 1};
 	char path[sizeof(FOLDER) + CUBE_ID_MAX + 1];
+	int fd;
 
 	(void)snprintf(path, sizeof(path), FOLDER "/%s", uid);
-	mem_root_owners(&root);
-	root.fd = openat(mem_of(b)->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (root.fd < 0)
+	fd = openat(mem_of(b)->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
 		return cube_fail(err, -ENOENT, "no volume %s", uid);
-	*ret = root;
+	*ret = (struct cube_root){.fd = fd, .generation = 1};
+	mem_root_owners(ret);
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -122,6 +123,14 @@ static void wait_state(int pid, bool stopped)
 	fail_msg("process %d is in state %c", pid, state_of(pid));
 }
 
+/* Longer than the agent waits for the next daemon. */
+static void stay_away(void)
+{
+	const struct timespec span = {.tv_sec = 2, .tv_nsec = 500000000};
+
+	(void)nanosleep(&span, NULL);
+}
+
 /* Everything stands still until a daemon comes; who was stopped before stays so. */
 static void test_still(void **state)
 {
@@ -146,7 +155,7 @@ static void test_still(void **state)
 	assert_int_equal(state_of(stopped), 'T');
 	/* That was it: the next daemon that goes is no end. */
 	rig_disconnect(r);
-	(void)usleep(2500000);
+	stay_away();
 	rig_connect(r);
 	assert_int_not_equal(state_of(pid), 'T');
 	cube_link_kill(r->link, id, SIGKILL);
@@ -169,7 +178,7 @@ static void test_none(void **state)
 	rig_expect(r, rig_say(r, "pwd"), "/usr\n", CUBE_END_EXIT, 0);
 	cube_link_deadline(r->link, 0, CUBE_LINK_END_NONE);
 	rig_disconnect(r);
-	(void)usleep(2500000);
+	stay_away();
 	rig_connect(r);
 	rig_expect(r, rig_say(r, "pwd"), "/usr\n", CUBE_END_EXIT, 0);
 	rig_free(r);

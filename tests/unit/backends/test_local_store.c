@@ -90,8 +90,10 @@ static void put(int dir, const char *name, const char *text)
 {
 	cube_auto_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
 
-	if (fd < 0)
+	if (fd < 0) {
 		fail_msg("%s: %s", name, strerror(errno));
+		return;
+	}
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 }
 
