@@ -284,36 +284,47 @@ static int bind_note(struct cube_bind_call *call, struct cube_err *err)
 	return r;
 }
 
-int cube_bind_begin(struct cube_cube *c, const struct cube_caller *by, const char *source, const char *path,
-		    bool read_only, void (*done)(void *ctx, int code, const struct cube_err *err), void *ctx,
+/* Whether it may be asked for at all. */
+static int bind_may(struct cube_cube *c, const struct cube_bind_wanted *w, struct cube_err *err)
+{
+	int r = bind_check(c, "bind", w->path, err);
+
+	if (r < 0)
+		return r;
+	if (!w->by->local)
+		return cube_fail(err, -EPERM, "bind %s: a remote client cannot name a path of this machine",
+				 w->source);
+	if (w->source[0] != '/')
+		return cube_fail(err, -EINVAL, "bind %s: a path of this machine must be absolute", w->source);
+	if (binds_find(&cube_own(c)->binds, w->path) != NULL)
+		return cube_fail(err, -EEXIST,
+				 "bind %s: there is one at %s already; `unbind %s` takes it away", w->source,
+				 w->path, w->path);
+	return 0;
+}
+
+int cube_bind_begin(struct cube_cube *c, const struct cube_bind_wanted *wanted,
+		    void (*done)(void *ctx, int code, const struct cube_err *err), void *ctx,
 		    struct cube_bind_call **ret, struct cube_err *err)
 {
 	struct cube_bind_call *call;
-	int r = bind_check(c, "bind", path, err);
+	int r = bind_may(c, wanted, err);
 
-	if (r == 0 && !by->local)
-		r = cube_fail(err, -EPERM, "bind %s: a remote client cannot name a path of this machine",
-			      source);
-	if (r == 0 && source[0] != '/')
-		r = cube_fail(err, -EINVAL, "bind %s: a path of this machine must be absolute", source);
-	if (r == 0 && binds_find(&cube_own(c)->binds, path) != NULL)
-		r = cube_fail(err, -EEXIST, "bind %s: there is one at %s already; `unbind %s` takes it away",
-			      source, path, path);
 	if (r < 0)
 		return r;
-	call = call_new(c, path, done, ctx);
+	call = call_new(c, wanted->path, done, ctx);
 	if (call != NULL)
-		call->use.source = cube_strdup(source);
+		call->use.source = cube_strdup(wanted->source);
 	if (call == NULL || call->use.source == NULL) {
 		if (call != NULL)
 			call_free(call);
 		return cube_fail(err, -ENOMEM, "bind: out of memory");
 	}
-	call->use.read_only = read_only;
-	call->use.uid = by->uid;
-	call->use.gid = by->gid;
-	call->use.owner = by->owner;
-	call->pid = by->pid;
+	call->use.read_only = wanted->read_only;
+	call->use.uid = wanted->by->uid;
+	call->use.gid = wanted->by->gid;
+	call->use.owner = wanted->by->owner;
+	call->pid = wanted->by->pid;
 	r = bind_note(call, err);
 	if (r < 0) {
 		call_free(call);

@@ -39,10 +39,17 @@ int cube_binds_untold(struct cube_cube *c, struct cube_binds *ret);
 /* It has been told of all of them. */
 void cube_binds_told(struct cube_cube *c);
 
+/* What a user asks to have bound; read before the call returns. */
+struct cube_bind_wanted {
+	const struct cube_caller *by;
+	const char *source, *path;
+	bool read_only;
+};
+
 /* The verbs. @done comes under the lock, exactly once; -errno: it does not come. */
 struct cube_bind_call;
-int cube_bind_begin(struct cube_cube *c, const struct cube_caller *by, const char *source, const char *path,
-		    bool read_only, void (*done)(void *ctx, int code, const struct cube_err *err), void *ctx,
+int cube_bind_begin(struct cube_cube *c, const struct cube_bind_wanted *wanted,
+		    void (*done)(void *ctx, int code, const struct cube_err *err), void *ctx,
 		    struct cube_bind_call **ret, struct cube_err *err);
 int cube_unbind_begin(struct cube_cube *c, const char *path,
 		      void (*done)(void *ctx, int code, const struct cube_err *err), void *ctx,

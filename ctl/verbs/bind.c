@@ -35,14 +35,16 @@ static int bind_wait(struct cube_verb_call *call, struct cube_bind_call *begun)
 
 static int bind_run(struct cube_verb_call *call, struct cube_err *err)
 {
-	bool read_only = call->n_words > 3;
+	const struct cube_bind_wanted wanted = {.by = &call->by,
+						.source = call->words[1],
+						.path = call->words[2],
+						.read_only = call->n_words > 3};
 	struct cube_bind_call *begun;
 
-	if (read_only && strcmp(call->words[3], "ro") != 0)
+	if (wanted.read_only && strcmp(call->words[3], "ro") != 0)
 		return cube_fail(err, -EINVAL, "bind: '%s' is not ro", call->words[3]);
 
-	int r = cube_bind_begin(call->object, &call->by, call->words[1], call->words[2], read_only, bind_done,
-				call, &begun, err);
+	int r = cube_bind_begin(call->object, &wanted, bind_done, call, &begun, err);
 
 	return r < 0 ? r : bind_wait(call, begun);
 }
