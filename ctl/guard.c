@@ -32,6 +32,8 @@ struct guard_one {
 struct guard_look {
 	struct cube_work work;
 	struct cube_domain *domain;
+	uint64_t reserve; /* the settings, as they were when it was begun */
+	uint32_t percent;
 	uint64_t kept; /* to be kept free */
 	uint64_t free, total;
 	bool near;
@@ -40,11 +42,11 @@ struct guard_look {
 };
 
 /* The larger of a share and a size. */
-static uint64_t guard_kept(const struct cube_domain *d, uint64_t total)
+static uint64_t guard_kept(const struct guard_look *l)
 {
-	uint64_t share = total / 100 * d->disk_percent;
+	uint64_t share = l->total / 100 * l->percent;
 
-	return share > d->disk_reserve ? share : d->disk_reserve;
+	return share > l->reserve ? share : l->reserve;
 }
 
 static bool guard_paused(const struct cube_cube *c)
@@ -65,7 +67,7 @@ static void guard_run(struct cube_work *w)
 	if (statvfs(d->state_dir, &vfs) == 0) {
 		l->total = (uint64_t)vfs.f_blocks * vfs.f_frsize;
 		l->free = (uint64_t)vfs.f_bavail * vfs.f_frsize;
-		l->kept = guard_kept(d, l->total);
+		l->kept = guard_kept(l);
 		l->near = l->free / NEAR_FACTOR < l->kept;
 	}
 	for (size_t i = 0; l->near && i < l->n; i++) {
@@ -91,6 +93,8 @@ static struct guard_look *guard_new(struct cube_domain *d)
 		return NULL;
 	l->work.run = guard_run;
 	l->domain = d;
+	l->reserve = d->disk_reserve;
+	l->percent = d->disk_percent;
 	cube_list_each (i, &d->cubes) {
 		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
 

@@ -340,7 +340,7 @@ void top_line(const struct top_row *row, char out[TOP_LINE], size_t width)
 		char number[16];
 		const char *text = number;
 
-		if (c->word == TOP_NO_FIELD)
+		if (top_writers[i] != NULL)
 			top_writers[i](top_value(row, c), number);
 		else
 			text = i == TOP_BY_STATE && row->doing[0] != '\0' ? row->doing : top_word(row, c);
