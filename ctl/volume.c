@@ -292,8 +292,9 @@ int cube_volume_create(struct cube_domain *d, const char *name, struct cube_volu
 		r = cube_fail(err, -EEXIST, "a volume named '%s' is there already", name);
 	if (r == 0)
 		r = cube_backend_need(s->backend, CUBE_CAP_VOLUMES, err);
-	if (r == 0)
-		r = volume_accept(s, name, &v, err);
+	if (r < 0)
+		return r;
+	r = volume_accept(s, name, &v, err);
 	if (r < 0)
 		return r;
 	*ret = cube_volume_ref(v);

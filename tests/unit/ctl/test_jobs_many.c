@@ -117,7 +117,7 @@ static void all_there(struct stage *s, struct cube_cube *c, uint64_t last)
 		(void)snprintf(want, sizeof(want), "named %u\n", i);
 		output_is(s, c, name, want);
 	}
-	(void)snprintf(name, sizeof(name), "%llu", (unsigned long long)(last - KEPT + 1));
+	(void)snprintf(name, sizeof(name), "%llu", (unsigned long long)last - KEPT + 1);
 	output_is(s, c, name, "a line\n");
 	cube_domain_enter(s->d);
 	assert_int_equal(c->next_job, last + 1);

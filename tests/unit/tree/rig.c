@@ -369,20 +369,27 @@ void rig_go(const char *cube, const char *file)
 pid_t rig_person(void)
 {
 	sigset_t leave, before;
+	int sig, ready[2];
+	char byte = 0;
 	pid_t pid;
-	int sig;
 
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	(void)sigemptyset(&leave);
 	(void)sigaddset(&leave, RIG_LEAVE);
 	(void)sigprocmask(SIG_BLOCK, &leave, &before); /* it may be told before it gets to run */
 	pid = fork();
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		(void)sigwait(&leave, &sig);
+		if (write(ready[1], &byte, 1) == 1)
+			(void)sigwait(&leave, &sig);
 		_exit(0);
 	}
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 	assert_true(pid > 0);
+	(void)close(ready[1]);
+	/* While a process is made, all its signals may be blocked. */
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)close(ready[0]);
 	return pid;
 }
 
