@@ -3,7 +3,6 @@
  * it. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "backends/base/alloc.h"
 #include "fs/tree/tree_priv.h"
@@ -63,7 +62,9 @@ static void attach_let_go(struct cube_attach *a)
 static void attach_forget(struct cube_attach *a, unsigned i)
 {
 	attach_leave(a->obj->tree, a->before[i]);
-	memmove(&a->before[i], &a->before[i + 1], (--a->n_before - i) * sizeof(a->before[0]));
+	a->n_before--;
+	for (; i < a->n_before; i++)
+		a->before[i] = a->before[i + 1];
 }
 
 void cube_attach_again(struct cube_obj *o, const char *gone)
