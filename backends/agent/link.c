@@ -224,7 +224,7 @@ static int link_start_check(const struct cube_wire_start *m, struct cube_err *er
 
 /* With the lock held. */
 static int link_start_locked(struct agent_link *l, const struct cube_link_start *s, const void *data,
-			     size_t len, struct cube_err *err)
+			     size_t len, uint64_t oom_count, struct cube_err *err)
 {
 	const int fds[2] = {l->pass_fds ? s->out_fd : -1, l->pass_fds ? s->order_fd : -1};
 	struct agent_job *job;
@@ -237,6 +237,7 @@ static int link_start_locked(struct agent_link *l, const struct cube_link_start 
 	job = cube_imap_get(l->jobs, s->job) == NULL ? cube_agent_job_new(l, s->job, s->session) : NULL;
 	if (job == NULL)
 		return cube_fail(err, -ENOMEM, "no memory for another job");
+	job->oom_count = oom_count;
 	r = cube_agent_job_spool(job, s->out_fd, s->order_fd);
 	if (r == 0)
 		r = cube_agent_send(l, data, len, fds);
@@ -248,12 +249,24 @@ static int link_start_locked(struct agent_link *l, const struct cube_link_start 
 	return 0;
 }
 
+/* Without the lock, since it asks somebody else. */
+static uint64_t link_oom_count(struct agent_link *l)
+{
+	struct cube_agent_oom oom;
+
+	pthread_mutex_lock(&l->lock);
+	oom = l->oom;
+	pthread_mutex_unlock(&l->lock);
+	return oom.count != NULL ? oom.count(oom.ctx) : 0;
+}
+
 static int link_start(struct cube_link *base, const struct cube_link_start *s, struct cube_err *err)
 {
 	struct agent_link *l = link_of(base);
 	struct cube_wire_start m = link_start_message(s);
 	unsigned flags = !l->pass_fds ? 0 : CUBE_WIRE_FD_OUT | (s->order_fd >= 0 ? CUBE_WIRE_FD_ORDER : 0);
 	struct cube_wire_out out;
+	uint64_t oom_count;
 	unsigned char *data;
 	int r = link_start_check(&m, err);
 
@@ -264,8 +277,9 @@ static int link_start(struct cube_link *base, const struct cube_link_start *s, s
 		return cube_fail(err, -ENOMEM, "no memory for a command of %zu bytes", m.text_len);
 	cube_wire_out_init(&out, data, cube_wire_start_size(&m));
 	(void)cube_wire_put_start(&out, s->job, flags, &m);
+	oom_count = link_oom_count(l);
 	pthread_mutex_lock(&l->lock);
-	r = link_start_locked(l, s, data, out.len, err);
+	r = link_start_locked(l, s, data, out.len, oom_count, err);
 	pthread_mutex_unlock(&l->lock);
 	cube_free(data);
 	return r;
@@ -507,13 +521,12 @@ int cube_agent_link_new(struct cube_loop *loop, int fd, bool pass_fds, const str
 	return 0;
 }
 
-void cube_agent_link_set_oom_probe(struct cube_link *base, bool (*probe)(void *ctx), void *ctx)
+void cube_agent_link_set_oom(struct cube_link *base, const struct cube_agent_oom *oom)
 {
 	struct agent_link *l = link_of(base);
 
 	pthread_mutex_lock(&l->lock);
-	l->oom_probe = probe;
-	l->oom_ctx = ctx;
+	l->oom = *oom;
 	pthread_mutex_unlock(&l->lock);
 }
 

@@ -23,9 +23,16 @@
 int cube_agent_link_new(struct cube_loop *loop, int fd, bool pass_fds, const struct cube_link_handler *h,
 			void *ctx, struct cube_link **ret, struct cube_err *err);
 
-/* @probe is asked, on the loop's thread, when a job ended by a KILL that nobody here sent: true makes it
- * CUBE_END_OOM. It must not block. Right after cube_agent_link_new. */
-void cube_agent_link_set_oom_probe(struct cube_link *l, bool (*probe)(void *ctx), void *ctx);
+/* Who knows of the kills by the memory limit there. Any thread, without blocking. */
+struct cube_agent_oom {
+	uint64_t (*count)(void *ctx); /* so far; taken at the start of each job */
+	/* Was there one above that count that no other job's end was? Asked when a job ended by a KILL that nobody
+	 * here sent: true makes it CUBE_END_OOM. */
+	bool (*probe)(void *ctx, uint64_t count);
+	void *ctx;
+};
+/* Right after cube_agent_link_new. @oom is copied. */
+void cube_agent_link_set_oom(struct cube_link *l, const struct cube_agent_oom *oom);
 
 /* Without descriptors passed: where the output of @job, which an earlier link started, goes on: behind its
  * first

@@ -17,6 +17,7 @@ struct agent_job {
 	uint64_t session;               /* whose command it is, while it runs; 0 */
 	uint64_t sent, received, taken; /* of its input: by us, by the agent, by the command */
 	bool ended;
+	uint64_t oom_count;        /* at its start; 0: started by another link */
 	uint64_t total, err_total; /* of its output, as was last told */
 	int out_fd, order_fd; /* copies of ours; -1: none (not started here, or it has ended and the agent
 				 writes) */
@@ -58,8 +59,7 @@ struct agent_link {
 	struct cube_imap *jobs;     /* struct agent_job */
 	struct cube_imap *sessions; /* the job that a session runs */
 	struct cube_list queue;     /* struct agent_chunk */
-	bool (*oom_probe)(void *ctx);
-	void *oom_ctx;
+	struct cube_agent_oom oom;  /* functions NULL: nobody knows */
 };
 
 /* link_send.c. All with the lock held.

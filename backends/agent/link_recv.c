@@ -196,10 +196,10 @@ static bool recv_maybe_oom(const struct cube_wire_ended *m)
 	       (m->how == CUBE_WIRE_EXIT && m->code == 128 + SIGKILL && m->err == 0);
 }
 
-static void recv_record(struct agent_link *l, const struct cube_wire_ended *m, struct cube_end_record *end)
+static void recv_record(struct agent_link *l, const struct cube_wire_ended *m, uint64_t oom_count,
+			struct cube_end_record *end)
 {
-	bool (*probe)(void *ctx);
-	void *ctx;
+	struct cube_agent_oom oom;
 
 	end->how = recv_how[m->how];
 	end->code = m->how == CUBE_WIRE_LOST ? -1 : m->code;
@@ -207,10 +207,9 @@ static void recv_record(struct agent_link *l, const struct cube_wire_ended *m, s
 	end->wall_ns = m->wall_ns;
 	end->lost = m->output.lost;
 	pthread_mutex_lock(&l->lock);
-	probe = l->oom_probe;
-	ctx = l->oom_ctx;
+	oom = l->oom;
 	pthread_mutex_unlock(&l->lock);
-	if (probe != NULL && recv_maybe_oom(m) && probe(ctx)) {
+	if (oom.probe != NULL && recv_maybe_oom(m) && oom.probe(oom.ctx, oom_count)) {
 		end->how = CUBE_END_OOM;
 		end->code = 128 + SIGKILL;
 		end->signal = SIGKILL;
@@ -253,11 +252,11 @@ static void recv_finish(struct agent_link *l, struct agent_job *job, const struc
 }
 
 static void recv_tell_end(struct agent_link *l, uint64_t id, const struct cube_wire_ended *m,
-			  struct cube_end_record *end)
+			  uint64_t oom_count, struct cube_end_record *end)
 {
 	struct cube_err why;
 
-	recv_record(l, m, end);
+	recv_record(l, m, oom_count, end);
 	if (m->err != 0)
 		(void)cube_fail(&why, m->err, "%.*s", (int)m->text_len, m->text);
 	if (cube_agent_listening(l))
@@ -270,6 +269,7 @@ static int recv_ended(struct agent_link *l, const struct cube_wire_head *head, c
 	struct cube_wire_ended m;
 	struct cube_end_record end = {0};
 	struct agent_job *job;
+	uint64_t oom_count = 0;
 	bool tell;
 
 	if (!cube_wire_get_ended(body, head->len, &m))
@@ -278,11 +278,13 @@ static int recv_ended(struct agent_link *l, const struct cube_wire_head *head, c
 	job = cube_imap_get(l->jobs, head->id);
 	/* Not known, or told before. */
 	tell = job != NULL && !job->ended && !recv_hold(l, job, &m);
-	if (tell)
+	if (tell) {
 		recv_finish(l, job, &m, &end);
+		oom_count = job->oom_count;
+	}
 	pthread_mutex_unlock(&l->lock);
 	if (tell)
-		recv_tell_end(l, head->id, &m, &end);
+		recv_tell_end(l, head->id, &m, oom_count, &end);
 	return 0;
 }
 
@@ -291,16 +293,18 @@ void cube_agent_end_held(struct agent_link *l, uint64_t id)
 	struct cube_end_record end = {0};
 	struct cube_wire_ended *m = NULL;
 	struct agent_job *job;
+	uint64_t oom_count = 0;
 
 	pthread_mutex_lock(&l->lock);
 	job = cube_imap_get(l->jobs, id);
 	if (job != NULL && job->held != NULL && job->total >= job->held->output.total) {
 		m = cube_steal(job->held);
 		recv_finish(l, job, m, &end);
+		oom_count = job->oom_count;
 	}
 	pthread_mutex_unlock(&l->lock);
 	if (m != NULL)
-		recv_tell_end(l, id, m, &end);
+		recv_tell_end(l, id, m, oom_count, &end);
 	cube_free(m);
 }
 

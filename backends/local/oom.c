@@ -25,6 +25,13 @@ static void oom_free(struct oom_watch *w)
 	cube_free(w);
 }
 
+static uint64_t oom_read(const struct oom_watch *w)
+{
+	uint64_t count = w ? cube_local_group_oom_count(w->file) : UINT64_MAX;
+
+	return count != UINT64_MAX ? count : 0;
+}
+
 static uint64_t oom_enter(struct oom_watch *w)
 {
 	uint64_t number = 0;
@@ -50,7 +57,7 @@ void *cube_local_oom_watch(const struct cube_local_cgroups *c, const char *id)
 		return NULL;
 	}
 	w->file = file;
-	w->seen = cube_local_group_oom_count(file);
+	w->seen = oom_read(w);
 	number = oom_enter(w);
 	if (number == 0)
 		oom_free(w);
@@ -70,17 +77,32 @@ void cube_local_oom_forget(void *watch)
 		oom_free(w);
 }
 
-bool cube_local_oom_probe(void *watch)
+/* With the lock held. NULL: forgotten. */
+static struct oom_watch *oom_find(void *watch)
 {
-	struct oom_watch *w = NULL;
+	return watch && oom_watches ? cube_imap_get(oom_watches, (uintptr_t)watch) : NULL;
+}
+
+uint64_t cube_local_oom_count(void *watch)
+{
 	uint64_t count;
+
+	pthread_mutex_lock(&oom_lock);
+	count = oom_read(oom_find(watch));
+	pthread_mutex_unlock(&oom_lock);
+	return count;
+}
+
+bool cube_local_oom_probe(void *watch, uint64_t count)
+{
+	struct oom_watch *w;
 	bool more = false;
 
 	pthread_mutex_lock(&oom_lock);
-	if (watch && oom_watches)
-		w = cube_imap_get(oom_watches, (uintptr_t)watch);
-	count = w ? cube_local_group_oom_count(w->file) : UINT64_MAX;
-	if (count != UINT64_MAX && count > w->seen) {
+	w = oom_find(watch);
+	if (w && w->seen < count)
+		w->seen = count;
+	if (w && oom_read(w) > w->seen) {
 		w->seen++;
 		more = true;
 	}

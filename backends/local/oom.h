@@ -14,8 +14,11 @@
 void *cube_local_oom_watch(const struct cube_local_cgroups *c, const char *id);
 void cube_local_oom_forget(void *watch); /* NULL is harmless */
 
-/* Has the memory killer taken a process there that was not asked for before? Each counts once. false where
- * the watch was forgotten. Any thread, does not block. */
-bool cube_local_oom_probe(void *watch);
+/* How many processes the memory killer has taken there; 0 where that is not known or the watch was forgotten. Any
+ * thread, does not block. */
+uint64_t cube_local_oom_count(void *watch);
+/* Has it taken more than @count, and one that was not asked for before? Each counts once: a kill of a child, which its
+ * command survived, is not found again at the end of a later one. false where the watch was forgotten. The same. */
+bool cube_local_oom_probe(void *watch, uint64_t count);
 
 #endif

@@ -30,7 +30,9 @@ int cube_local_link(struct cube_backend *base, const char *id, const struct cube
 	}
 	if (!c->oom)
 		c->oom = cube_local_oom_watch(&b->cgroups, c->id);
-	cube_agent_link_set_oom_probe(link, cube_local_oom_probe, c->oom);
+	cube_agent_link_set_oom(link, &(struct cube_agent_oom){.count = cube_local_oom_count,
+							       .probe = cube_local_oom_probe,
+							       .ctx = c->oom});
 	*ret = link;
 	return 0;
 }

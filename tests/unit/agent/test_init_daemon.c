@@ -383,29 +383,51 @@ static void test_stream_again(void **state)
 	rig_free(r);
 }
 
-static bool probe_yes(void *ctx)
+/* The count of kills that a job was started at is what is asked with at its end. */
+struct killer {
+	unsigned asked;
+	uint64_t count, then;
+	bool answer;
+};
+
+static uint64_t killer_count(void *ctx)
 {
-	++*(unsigned *)ctx;
-	return true;
+	return ((struct killer *)ctx)->count;
+}
+
+static bool killer_probe(void *ctx, uint64_t then)
+{
+	struct killer *k = ctx;
+
+	k->asked++;
+	k->then = then;
+	return k->answer;
 }
 
 /* Killed by nobody that we know: then it is asked whether memory was short. */
 static void test_oom(void **state)
 {
 	struct rig *r = rig_new(NULL, false, false);
-	unsigned asked = 0;
+	struct killer k = {.count = 5, .answer = true};
 	uint64_t id;
 
 	(void)state;
-	cube_agent_link_set_oom_probe(r->link, probe_yes, &asked);
+	cube_agent_link_set_oom(
+		r->link, &(struct cube_agent_oom){.count = killer_count, .probe = killer_probe, .ctx = &k});
 	rig_expect(r, rig_do(r, &(struct rig_run){.text = "kill -9 $$"}), "", CUBE_END_OOM, 137);
 	rig_expect(r, rig_say(r, "sh -c 'kill -9 $$'"), NULL, CUBE_END_OOM, 137);
-	assert_int_equal(asked, 2);
+	assert_int_equal(k.asked, 2);
+	assert_int_equal(k.then, 5);
 	id = rig_start(r, &(struct rig_run){.text = "sleep 300"});
 	cube_link_kill(r->link, id, SIGKILL);
 	rig_expect(r, id, "", CUBE_END_KILLED, 137);
 	rig_expect(r, rig_do(r, &(struct rig_run){.text = "kill -TERM $$"}), "", CUBE_END_SIGNAL, 143);
-	assert_int_equal(asked, 2);
+	assert_int_equal(k.asked, 2);
+	k.count = 7;
+	k.answer = false;
+	rig_expect(r, rig_do(r, &(struct rig_run){.text = "kill -9 $$"}), "", CUBE_END_SIGNAL, 137);
+	assert_int_equal(k.asked, 3);
+	assert_int_equal(k.then, 7);
 	rig_free(r);
 }
 
