@@ -222,7 +222,9 @@ static void agent_path(char *out, size_t size)
 		if (access(out, X_OK) == 0)
 			return;
 	}
-	fail_msg("cube-init-host is not built");
+	/* In the child, where a failure of cmocka's would go on with the other tests. */
+	(void)fprintf(stderr, "cube-init-host is not built\n");
+	_exit(127);
 }
 
 static void agent_exec(struct rig *r, int fd, int cgroup)
