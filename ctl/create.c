@@ -341,6 +341,8 @@ void cube_create_go(struct cube_cube *c)
 	}
 	if (r == 0 && t != NULL)
 		r = create_take_template(c, t, &err);
+	if (r == 0 && t != NULL)
+		r = cube_services_start(c, t, &err);
 	if (r == 0)
 		r = cube_op_begin(c, CUBE_OP_CREATE, 0, NULL, &err);
 	if (r < 0) {

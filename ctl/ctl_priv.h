@@ -407,6 +407,10 @@ int cube_op_begin(struct cube_cube *c, enum cube_op_kind kind, uint32_t grace_s,
 int cube_boot_begin(struct cube_cube *c, struct cube_err *err);
 void cube_boot_drop(struct cube_cube *c);
 int cube_boot_check(const char *text, size_t len, struct cube_err *err);
+/* services.c: may it be a template's `services`? -EINVAL with the line's number; the last line counts where it is
+ * @final or ended. Then for a sandbox that is made of it, under its state directory. */
+int cube_services_check(const char *text, size_t len, bool final, struct cube_err *err);
+int cube_services_start(struct cube_cube *c, const struct cube_template_entry *t, struct cube_err *err);
 void cube_op_booted(struct cube_cube *c, int code, const struct cube_err *err);
 /* From conn.c: the link that the operation waits for is ready (code 0), or will not be. */
 void cube_op_linked(struct cube_cube *c, int code, const struct cube_err *err);

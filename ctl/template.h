@@ -8,12 +8,13 @@
 
 /* Files of a template that are written as a whole. */
 enum cube_template_text {
-	CUBE_TEMPLATE_ALIASES, /* names, one a line */
-	CUBE_TEMPLATE_START,   /* run at each boot of a sandbox made of it */
-	CUBE_TEMPLATE_READY,   /* a command, `port N` or `http URL`: when a sandbox is running */
-	CUBE_TEMPLATE_BUILD,   /* steps, or a Dockerfile (ctl/recipe.h) */
+	CUBE_TEMPLATE_ALIASES,  /* names, one a line */
+	CUBE_TEMPLATE_START,    /* run at each boot of a sandbox made of it */
+	CUBE_TEMPLATE_READY,    /* a command, `port N` or `http URL`: when a sandbox is running */
+	CUBE_TEMPLATE_BUILD,    /* steps, or a Dockerfile (ctl/recipe.h) */
+	CUBE_TEMPLATE_SERVICES, /* `NAME PORT` a line: exposed by each sandbox made of it, with that name */
 };
-#define CUBE_TEMPLATE_TEXTS     4
+#define CUBE_TEMPLATE_TEXTS     5
 #define CUBE_TEMPLATE_ALIAS_MAX 255
 #define CUBE_TEMPLATE_TEXT_MAX  ((size_t)1 << 20)
 #define CUBE_LAYER_NAME         33 /* bytes of a layer's name */

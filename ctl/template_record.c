@@ -20,6 +20,7 @@ static const char *const record_texts[CUBE_TEMPLATE_TEXTS] = {
 	[CUBE_TEMPLATE_START] = "start",
 	[CUBE_TEMPLATE_READY] = "ready",
 	[CUBE_TEMPLATE_BUILD] = "build",
+	[CUBE_TEMPLATE_SERVICES] = "services",
 };
 
 /* The directory; made where a backend's own template has none yet. */

@@ -125,6 +125,8 @@ int cube_template_check_text(const struct cube_template_entry *t, enum cube_temp
 		return aliases_check(t, text, len, final, err);
 	if (which == CUBE_TEMPLATE_READY)
 		return cube_boot_check(text, len, err);
+	if (which == CUBE_TEMPLATE_SERVICES)
+		return cube_services_check(text, len, final, err);
 	return which == CUBE_TEMPLATE_BUILD ? build_check(text, len, final, err) : 0;
 }
 

@@ -18,6 +18,7 @@ TEMPLATE_RENDER(template_aliases, CUBE_TEMPLATE_ALIASES)
 TEMPLATE_RENDER(template_build, CUBE_TEMPLATE_BUILD)
 TEMPLATE_RENDER(template_start, CUBE_TEMPLATE_START)
 TEMPLATE_RENDER(template_ready, CUBE_TEMPLATE_READY)
+TEMPLATE_RENDER(template_services, CUBE_TEMPLATE_SERVICES)
 CUBE_RENDER(template_log, struct cube_template_entry, cube_buf_add(out, o->log.data, o->log.len))
 
 /* ---- backends/ ---- */
@@ -144,6 +145,7 @@ enum template_slot {
 	TEMPLATE_START,
 	TEMPLATE_READY,
 	TEMPLATE_BUILD,
+	TEMPLATE_SERVICES,
 };
 
 #define TEMPLATE_TEXT(which)                                                                                 \
@@ -191,6 +193,11 @@ static const struct cube_entry template_entries[] = {
 	 .render = template_build_text,
 	 .needs = CUBE_CAP_BUILD,
 	 TEMPLATE_TEXT(CUBE_TEMPLATE_BUILD)},
+	{.name = "services",
+	 .slot = TEMPLATE_SERVICES,
+	 .render = template_services_text,
+	 .needs = CUBE_CAP_PORTS,
+	 TEMPLATE_TEXT(CUBE_TEMPLATE_SERVICES)},
 };
 
 static const struct cube_level template_level = {CUBE_LEVEL(template_entries),
