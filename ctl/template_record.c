@@ -16,10 +16,8 @@
 #define RECORD_MAX  ((size_t)16 << 20)
 
 static const char *const record_texts[CUBE_TEMPLATE_TEXTS] = {
-	[CUBE_TEMPLATE_ALIASES] = "aliases",
-	[CUBE_TEMPLATE_START] = "start",
-	[CUBE_TEMPLATE_READY] = "ready",
-	[CUBE_TEMPLATE_BUILD] = "build",
+	[CUBE_TEMPLATE_ALIASES] = "aliases",   [CUBE_TEMPLATE_START] = "start",
+	[CUBE_TEMPLATE_READY] = "ready",       [CUBE_TEMPLATE_BUILD] = "build",
 	[CUBE_TEMPLATE_SERVICES] = "services",
 };
 
