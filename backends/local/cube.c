@@ -113,6 +113,9 @@ int cube_local_cube_get(struct cube_local *b, const char *id, struct local_cube 
 				cube_free_one(c);
 			return rc;
 		}
+		/* A daemon that was killed may have lifted it. */
+		if (!c->damaged)
+			(void)cube_local_cube_quota(b, c, true, NULL);
 	}
 	*ret = c;
 	return 0;
@@ -184,6 +187,13 @@ bool cube_local_cubes_use(struct cube_local *b, const char *template)
 
 	(void)snprintf(name, sizeof(name), "%s", template);
 	return cube_local_dirs_each(b->cubes, ".", cube_uses, name) != 0;
+}
+
+int cube_local_cube_quota(struct cube_local *b, const struct local_cube *c, bool on, struct cube_err *err)
+{
+	if (c->rec.limits.disk == 0 || !b->store.quota)
+		return 0; /* what could be kept once and cannot any more is `not kept` */
+	return cube_local_set_limit(&b->store, c->id, on ? c->rec.limits.disk : 0, err);
 }
 
 /* ---- mounts ---- */
@@ -339,9 +349,15 @@ int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, const stru
 	if (c->root >= 0 && c->workspace >= 0)
 		return 0;
 	cube_local_cube_unmount(c);
-	rc = cube_mount_root_any(b, c, seed, err);
+	/* Overlayfs makes a directory at each mount, and without it nothing could be removed from a full sandbox. */
+	if (!cube_local_cube_runs(c))
+		rc = cube_local_cube_quota(b, c, false, err);
+	if (rc == 0)
+		rc = cube_mount_root_any(b, c, seed, err);
 	if (rc == 0)
 		rc = cube_mount_workspace(b, c, err);
+	if (rc == 0)
+		rc = cube_local_cube_quota(b, c, true, err);
 	if (rc < 0)
 		cube_local_cube_unmount(c);
 	return rc;

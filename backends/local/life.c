@@ -25,9 +25,8 @@
 
 static int create_check(const struct cube_local *b, const struct cube_spec *spec, struct cube_err *err)
 {
-	if (spec->limits.disk)
-		return cube_fail(err, -EOPNOTSUPP, "a limit on disk cannot be kept by the store '%s'",
-				 b->store.ops->name);
+	if (spec->limits.disk && *b->store.quota_why)
+		return cube_fail(err, -EOPNOTSUPP, "%s", b->store.quota_why);
 	if (!(b->base.caps & CUBE_CAP_EXEC))
 		return cube_fail(err, -EOPNOTSUPP, "%s", b->base.missing[0]);
 	if (spec->net == CUBE_NET_OPEN && !(b->base.caps & CUBE_CAP_NET_OPEN))
@@ -58,6 +57,7 @@ static int create_record(struct cube_local *b, const struct cube_spec *spec, str
 	r->limits.memory = spec->limits.memory ? spec->limits.memory : defaults->memory;
 	r->limits.pids = spec->limits.pids ? spec->limits.pids : defaults->pids;
 	r->limits.cpus_milli = spec->limits.cpus_milli ? spec->limits.cpus_milli : defaults->cpus_milli;
+	r->limits.disk = spec->limits.disk;
 	rc = cube_local_mounts_set(r, spec, err);
 	return rc == 0 ? cube_local_template_check_run(b, r->template, err) : rc;
 }
@@ -103,6 +103,20 @@ static int create_files(struct cube_local *b, struct local_cube *c, const struct
 	return rc;
 }
 
+/* A sandbox that is full starts too. */
+static int run_launch(struct cube_local *b, struct local_cube *c, struct cube_cancel *cancel,
+		      struct cube_err *err)
+{
+	int rc = cube_local_cube_quota(b, c, false, err);
+
+	if (rc == 0)
+		rc = cube_local_launch(b, c, cancel, err);
+	if (rc == 0)
+		return cube_local_cube_quota(b, c, true, err);
+	(void)cube_local_cube_quota(b, c, true, NULL);
+	return rc;
+}
+
 /* Group, process 1, network. On failure nothing of it is left but the files. */
 static int cube_run(struct cube_local *b, struct local_cube *c, struct cube_cancel *cancel,
 		    struct cube_err *err)
@@ -114,7 +128,7 @@ static int cube_run(struct cube_local *b, struct local_cube *c, struct cube_canc
 	if (rc == 0)
 		rc = cube_local_group_limit(&b->cgroups, c->id, &c->rec.limits, err);
 	if (rc == 0)
-		rc = cube_local_launch(b, c, cancel, err);
+		rc = run_launch(b, c, cancel, err);
 	if (rc == 0 && c->rec.net == CUBE_NET_OPEN) {
 		rc = cube_local_net_start(&b->net, c->rec.init.pid, &b->cgroups, c->id, cancel, &helper, err);
 		if (rc == 0) {
@@ -364,9 +378,12 @@ int cube_local_limit(struct cube_backend *base, const char *id, const struct cub
 			       "stopped only");
 	if (rc == 0 && cube_local_cube_runs(c))
 		rc = cube_local_group_limit(&b->cgroups, c->id, limits, err);
+	if (rc == 0 && limits->disk)
+		rc = cube_local_set_limit(&b->store, c->id, limits->disk, err);
 	if (rc < 0)
 		return rc;
 	own = &c->rec.limits;
+	own->disk = limits->disk ? limits->disk : own->disk;
 	own->memory = limits->memory ? limits->memory : own->memory;
 	own->pids = limits->pids ? limits->pids : own->pids;
 	own->cpus_milli = limits->cpus_milli ? limits->cpus_milli : own->cpus_milli;

@@ -16,7 +16,8 @@
  *   mask*.c, hidden.c, tree.c   the template `host`
  *   host.c, ids.c, agentfile.c  what is made once, before there are threads
  *   overlay.c, mnt.c, cgroup*.c, bundle.c, seccomp.c, filter.c, net.c   the kernel's side of it
- *   store*.c, set.c, image*.c   the layers on disk; record.c, disk.c: what is noted, how much there is
+ *   store*.c, set.c, image*.c   the layers on disk; record.c, disk.c, quota.c: what is noted, how much there is
+ *                and may be
  *   probe.c      what this machine can do; doctor.c tells it
  *
  * Locks: `lock` guards the table of sandboxes, nothing else; it is held for look-ups only. A sandbox belongs
@@ -113,6 +114,9 @@ int cube_local_mount_root(struct cube_local *b, const char *id, const char *temp
 int cube_local_mount_template(struct cube_local *b, const char *template, int *ret_fd, struct cube_err *err);
 /* An overlay of the workspace layer of the set @id over nothing, kept; mountinfo shows the id. */
 int cube_local_mount_plain(struct cube_local *b, const char *id, int *ret_fd, struct cube_err *err);
+/* What it takes of the disk is limited as its record says, or (@on false) not at all: for what cubefs itself has to
+ * write into one that is full. Nothing where it has no limit. */
+int cube_local_cube_quota(struct cube_local *b, const struct local_cube *c, bool on, struct cube_err *err);
 /* Closes the mounts. */
 void cube_local_cube_unmount(struct local_cube *c);
 /* Writes the record. */

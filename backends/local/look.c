@@ -96,7 +96,8 @@ int cube_local_usage(struct cube_backend *base, const char *id, struct cube_usag
 	if (rc < 0)
 		return rc;
 	cube_local_group_usage(&b->cgroups, c->id, ret);
-	ret->disk = cube_local_disk_get(b->disk, c->id);
+	ret->disk = b->store.quota ? cube_local_quota_used(b->store.quota, c->id)
+				   : cube_local_disk_get(b->disk, c->id);
 	proc = cube_local_cube_proc(c, NULL);
 	if (proc >= 0)
 		cube_local_net_bytes(proc, &ret->net_in, &ret->net_out);

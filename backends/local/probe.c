@@ -202,11 +202,10 @@ void cube_local_probe(struct cube_local *b)
 		probe_lacks(b, CUBE_CAP_BIND,
 			    "root inside is not this user here, and to show files with other owners (an "
 			    "idmapped mount) needs root");
-	(void)snprintf(err.text, sizeof(err.text),
-		       "the store '%s' counts nothing for one sandbox; whoever fills the disk is paused "
-		       "(disk_reserve)",
-		       b->store.ops->name);
-	probe_lacks(b, CUBE_CAP_DISK, err.text);
+	if (*b->store.quota_why)
+		probe_lacks(b, CUBE_CAP_DISK, b->store.quota_why);
+	else
+		probe_kept(b, CUBE_CAP_DISK, "a quota");
 	if (b->host->ids.count == 1)
 		probe_lacks(b, CUBE_CAP_USERS | CUBE_CAP_ACCOUNTS,
 			    "this user has no subordinate ids: apt-get install uidmap, and a line in "

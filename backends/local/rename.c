@@ -171,7 +171,12 @@ static int rename_files(struct cube_local *b, struct local_cube *c, const char *
 {
 	int r = cube_local_cube_mount(b, c, NULL, err);
 
-	return r == 0 ? cube_local_identity(c, c->rec.hostname, name, err) : r;
+	if (r == 0) /* a full one has a name too */
+		r = cube_local_cube_quota(b, c, false, err);
+	if (r < 0)
+		return r;
+	r = cube_local_identity(c, c->rec.hostname, name, err);
+	return r == 0 ? cube_local_cube_quota(b, c, true, err) : (cube_local_cube_quota(b, c, true, NULL), r);
 }
 
 int cube_local_rename(struct cube_backend *base, const char *id, const char *name, struct cube_err *err)

@@ -97,6 +97,8 @@ int cube_local_reset(struct cube_backend *base, const char *id, struct cube_canc
 		rc = cube_fail(err, -EINTR, "interrupted");
 	if (rc == 0)
 		rc = restore_halt(b, c, &ran, err);
+	if (rc == 0) /* it may be full; the next mount limits it again */
+		rc = cube_local_cube_quota(b, c, false, err);
 	if (rc == 0)
 		rc = cube_local_set_empty(&b->store, c->id, CUBE_PART_ROOT, &b->host->ids, err);
 	if (rc == 0)

@@ -222,6 +222,8 @@ void cube_local_set_discard(const struct cube_local_store *s, const char *to)
 
 	if (s->ops->remove(s->sets, set_name(aside, to, "new"), &err) < 0)
 		cube_log(CUBE_LOG_WARNING, "local", "%s; the next start removes it", err.text);
+	else if (s->quota)
+		cube_local_quota_removed(s->quota);
 }
 
 /* ---- empty, remove ---- */
@@ -256,7 +258,10 @@ int cube_local_set_remove(const struct cube_local_store *s, const char *id, stru
 		return rc;
 	if (renameat(s->sets, id, s->sets, gone) < 0)
 		return errno == ENOENT ? 0 : cube_fail_errno(err, "cannot remove the layers of %s", id);
-	return s->ops->remove(s->sets, gone, err);
+	rc = s->ops->remove(s->sets, gone, err);
+	if (rc == 0 && s->quota)
+		cube_local_quota_removed(s->quota);
+	return rc;
 }
 
 /* ---- sweep ---- */

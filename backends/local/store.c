@@ -177,6 +177,36 @@ static int store_note(int state, const struct store_kind *kind, struct cube_err 
 	return rc < 0 ? cube_fail(err, rc, "cannot note which store is used: %s", cube_errno_text(rc)) : 0;
 }
 
+/* ---- limits ---- */
+
+/* Quotas cost something, so that they are enabled in our own file system alone. */
+static void store_open_quota(struct cube_local_store *s, const struct store_kind *kind, bool look)
+{
+	struct cube_err err = {0};
+	int rc;
+
+	if (kind->ops != &cube_local_store_snapshots)
+		rc = cube_fail(
+			&err, -EOPNOTSUPP,
+			"the store '%s' counts nothing for one sandbox; whoever fills the disk is paused "
+			"(disk_reserve)",
+			kind->word);
+	else if (kind->image && look)
+		rc = cube_local_quota_possible(&err);
+	else
+		rc = cube_local_quota_open(s->sets, kind->image, &s->quota, &err);
+	if (rc < 0)
+		(void)snprintf(s->quota_why, sizeof(s->quota_why), "%.159s", err.text);
+}
+
+int cube_local_set_limit(const struct cube_local_store *s, const char *id, uint64_t bytes,
+			 struct cube_err *err)
+{
+	if (s->quota)
+		return cube_local_quota_limit(s->quota, id, bytes, err);
+	return bytes == 0 ? 0 : cube_fail(err, -EOPNOTSUPP, "%s", s->quota_why);
+}
+
 /* ---- open ---- */
 
 static int store_open_image(struct cube_local_store *s, int state, const char *limit, struct cube_err *err)
@@ -217,12 +247,15 @@ int cube_local_store_open(struct cube_local_store *s, int state, const char *pat
 		return rc;
 	s->ops = how == CUBE_STORE_LOOK ? &cube_local_store_copies : kind->ops;
 	(void)snprintf(s->what, sizeof(s->what), "%s", kind->what);
+	store_open_quota(s, kind, how == CUBE_STORE_LOOK);
 	return 0;
 }
 
 void cube_local_store_close(struct cube_local_store *s)
 {
 	s->ops = NULL;
+	cube_local_quota_free(s->quota);
+	s->quota = NULL;
 	if (s->sets >= 0)
 		close(cube_steal_fd(&s->sets));
 	cube_local_image_close(s->image);

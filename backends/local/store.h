@@ -24,6 +24,7 @@
 #include "backends/base/conf.h"
 #include "backends/base/err.h"
 #include "backends/local/ids.h"
+#include "backends/local/quota.h"
 
 enum cube_local_part { CUBE_PART_ROOT, CUBE_PART_WORKSPACE };
 #define CUBE_PART_COUNT 2
@@ -60,6 +61,8 @@ struct cube_local_store {
 	int sets;
 	struct cube_local_image *image; /* in which the sets are; NULL: in the state directory */
 	char what[200];                 /* one line for people */
+	struct cube_local_quota *quota; /* by which a set can be limited; NULL: it cannot */
+	char quota_why[160];            /* and why */
 };
 #define CUBE_LOCAL_STORE_NONE                                                                                \
 	{                                                                                                    \
@@ -101,6 +104,10 @@ int cube_local_set_give(const struct cube_local_store *s, const char *from, cons
 			struct cube_err *err);
 /* Away with it in one step; not there is success. Interrupted, it can be repeated. */
 int cube_local_set_remove(const struct cube_local_store *s, const char *id, struct cube_err *err);
+/* What it takes may be @bytes, 0: anything; nothing else is limited by that, and a copy has no limit. -EOPNOTSUPP where
+ * the store has no quotas; without a limit that is success. */
+int cube_local_set_limit(const struct cube_local_store *s, const char *id, uint64_t bytes,
+			 struct cube_err *err);
 bool cube_local_set_there(const struct cube_local_store *s, const char *id);
 /* -ENOENT: there is no such set. */
 int cube_local_set_open(const struct cube_local_store *s, const char *id, enum cube_local_part part,

@@ -91,13 +91,14 @@ mkdir "$T/k"
 for bad in sha256=12 sha256=Z memory=1 memory=x cpus=0 os= 'os=a b' uefi=maybe frobnicate=yes nokey pids=10; do
 	expect_errno EINVAL bash -c "echo \"import $WORK/i/good.tar '$bad'\" >'$T/k/ctl'"
 done
-for cannot in os=windows uefi=yes tpm=yes specialized=yes disk=1G; do
+for cannot in os=windows uefi=yes tpm=yes specialized=yes; do
 	expect_errno EOPNOTSUPP bash -c "echo 'import $WORK/i/good.tar $cannot' >'$T/k/ctl'"
 done
 check_eq "$(field "$T/k/status" state)" none 'nothing happened'
 expect_errno EOPNOTSUPP bash -c "echo 'import image:debian:12' >'$T/k/ctl'"
 expect_error EINVAL "$MNT/error" checksum bash -c "echo 'import $WORK/i/good.tar sha256=$(printf '0%.0s' {1..64})' >'$T/k/ctl'"
 put "$T/k/ctl" "import $WORK/i/good.tar sha256=$(sha256sum <"$WORK/i/good.tar" | cut -d ' ' -f 1) uefi=no"
+can disk || expect_errno EOPNOTSUPP bash -c "echo 'import $WORK/i/good.tar disk=1G' >'$T/k/ctl'"
 if can cpus; then
 	put "$T/k/ctl" "import $WORK/i/good.tar cpus=0.5"
 	check_match "$(cat "$T/k/info")" 'cpus 0.500'

@@ -23,7 +23,7 @@ for name in memory pids cpus disk; do
 	if [ "$(info "$D/info.json" capabilities "$name")" = false ]; then
 		check_match "$limit" '^none not kept' "$name"
 		check_eq "$(info "$D/info.json" limits "$json")" null "$name"
-	elif [ "$name" = cpus ]; then
+	elif [ "$name" = cpus ] || [ "$name" = disk ]; then
 		check_eq "$limit" none
 		check_eq "$(info "$D/info.json" limits "$json")" null
 	else
