@@ -180,7 +180,7 @@ static void do_link(struct differ *d, struct place *p)
 static void do_stat(struct differ *d, struct place *p)
 {
 	struct cube_files_entry e;
-	struct stat st;
+	struct stat st = {0};
 	int r;
 
 	p->name[0] = pick(d, 4) == 0 ? 'l' : 'n';
@@ -271,7 +271,7 @@ static void do_open(struct differ *d, struct place *p)
 	int flags = all[pick(d, CUBE_COUNT(all))];
 	unsigned i = pick(d, OPEN_MAX_FILES);
 	struct cube_files_entry e;
-	struct stat st;
+	struct stat st = {0};
 	int r;
 
 	if (fstatat(p->fd, p->name, &st, 0) == 0 && S_ISFIFO(st.st_mode))
@@ -421,7 +421,7 @@ static void compare_trees(const struct differ *d, uint64_t id, int fd, int depth
 	struct listing l = {.n = 0};
 	struct cube_files_handle *h;
 	struct cube_files_entry e;
-	struct stat st;
+	struct stat st = {0};
 
 	if (depth > 200) /* what lies below has been compared at some step on its way there */
 		return;
