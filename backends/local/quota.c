@@ -31,18 +31,23 @@ struct cube_local_quota {
 
 /* ---- looking into the trees ---- */
 
-/* The first item of the type @type in @tree that belongs to the object @object and has an offset from @first to @last: 1
- * found (its offset, its beginning in @item), 0 none, -errno. */
-static int quota_find(int fs, uint64_t tree, uint64_t object, uint32_t type, uint64_t first, uint64_t last,
-		      uint64_t *ret_offset, void *item, size_t size)
+/* Items of one type that belong to one object of a tree, at offsets from the first to the last. */
+struct quota_items {
+	uint64_t tree, object;
+	uint32_t type;
+	uint64_t first, last;
+};
+
+/* The first of them: 1 found (its offset, its beginning in @item), 0 none, -errno. */
+static int quota_find(int fs, const struct quota_items *of, uint64_t *ret_offset, void *item, size_t size)
 {
-	struct btrfs_ioctl_search_args args = {.key = {.tree_id = tree,
-						       .min_objectid = object,
-						       .max_objectid = object,
-						       .min_type = type,
-						       .max_type = type,
-						       .min_offset = first,
-						       .max_offset = last,
+	struct btrfs_ioctl_search_args args = {.key = {.tree_id = of->tree,
+						       .min_objectid = of->object,
+						       .max_objectid = of->object,
+						       .min_type = of->type,
+						       .max_type = of->type,
+						       .min_offset = of->first,
+						       .max_offset = of->last,
 						       .max_transid = UINT64_MAX,
 						       .nr_items = 1}};
 	struct btrfs_ioctl_search_header head;
@@ -63,9 +68,10 @@ static int quota_find(int fs, uint64_t tree, uint64_t object, uint32_t type, uin
 /* The first account of the subvolumes @first to @last: 1, 0, -errno. */
 static int quota_account(int fs, uint64_t first, uint64_t last, uint64_t *ret_id, uint64_t *ret_used)
 {
+	const struct quota_items accounts = {BTRFS_QUOTA_TREE_OBJECTID, 0, BTRFS_QGROUP_INFO_KEY, first,
+					     last};
 	struct btrfs_qgroup_info_item item = {0};
-	int rc = quota_find(fs, BTRFS_QUOTA_TREE_OBJECTID, 0, BTRFS_QGROUP_INFO_KEY, first, last, ret_id,
-			    &item, sizeof(item));
+	int rc = quota_find(fs, &accounts, ret_id, &item, sizeof(item));
 
 	*ret_used = le64toh(item.rfer);
 	return rc;
@@ -74,19 +80,20 @@ static int quota_account(int fs, uint64_t first, uint64_t last, uint64_t *ret_id
 /* What cannot be looked at is taken to be there. */
 static bool quota_subvolume_there(int fs, uint64_t id)
 {
+	const struct quota_items roots = {BTRFS_ROOT_TREE_OBJECTID, id, BTRFS_ROOT_ITEM_KEY, 0, UINT64_MAX};
 	uint64_t offset;
 
-	return quota_find(fs, BTRFS_ROOT_TREE_OBJECTID, id, BTRFS_ROOT_ITEM_KEY, 0, UINT64_MAX, &offset, NULL,
-			  0) != 0;
+	return quota_find(fs, &roots, &offset, NULL, 0) != 0;
 }
 
 /* 1: quotas are on, 0: they are not, -errno. */
 static int quota_state(int fs)
 {
+	const struct quota_items status = {BTRFS_QUOTA_TREE_OBJECTID, 0, BTRFS_QGROUP_STATUS_KEY, 0,
+					   UINT64_MAX};
 	struct btrfs_qgroup_status_item item = {0};
 	uint64_t offset;
-	int rc = quota_find(fs, BTRFS_QUOTA_TREE_OBJECTID, 0, BTRFS_QGROUP_STATUS_KEY, 0, UINT64_MAX, &offset,
-			    &item, sizeof(item));
+	int rc = quota_find(fs, &status, &offset, &item, sizeof(item));
 
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;

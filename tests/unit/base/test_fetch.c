@@ -46,7 +46,7 @@ static void answer_file(struct server *s, int fd, const char *range)
 	}
 	(void)snprintf(head, sizeof(head), "%s\r\nContent-Length: %zu\r\nContent-Range: bytes %lu-9/10",
 		       range != NULL ? "206 Partial Content" : "200 OK", strlen(FILE_TEXT) - from, from);
-	answer(fd, head, FILE_TEXT + from);
+	answer(fd, head, &FILE_TEXT[from]);
 }
 
 static void answer_path(struct server *s, int fd, const char *path, const char *range)
