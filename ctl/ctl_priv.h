@@ -53,6 +53,7 @@ struct cube_domain_own {
 	struct cube_alarm usage;   /* counters are due */
 	struct cube_alarm guard;   /* guard.c looks at the disk */
 	bool guarding;             /* it does */
+	bool load_failed;          /* a sandbox of the state directory could not be read */
 };
 
 static inline struct cube_domain_own *cube_domain_own(struct cube_domain *d)
@@ -212,9 +213,11 @@ struct cube_own {
 	size_t n_extra;
 	struct cube_volume_use *volumes; /* volumes (volume_priv.h) */
 	size_t n_volumes;
-	struct cube_binds binds;    /* bind.h */
-	struct cube_list transfers; /* struct cube_transfer: put and get under way (transfer.c) */
-	bool binds_told;            /* the backend knows all of them since the daemon's start */
+	struct cube_list checkpoints_gone; /* checkpoints that are being removed */
+	char checkpoint_base[17];          /* id of the one that its files came from; "": none */
+	struct cube_binds binds;           /* bind.h */
+	struct cube_list transfers;        /* struct cube_transfer: put and get under way (transfer.c) */
+	bool binds_told;                   /* the backend knows all of them since the daemon's start */
 	struct cube_env_text
 		*env_text; /* c.env over the defaults, shared with the sessions that have seen it */
 	struct cube_inside inside;
@@ -333,6 +336,7 @@ void cube_inside_done(struct cube_inside *in);
 int cube_keys_limit(const char *key, const char *value, struct cube_limits *limits, enum cube_cap *ret_cap,
 		    struct cube_err *err);
 int cube_label_set(struct cube_cube *c, const char *name, const char *value, struct cube_err *err);
+int cube_labels_set(struct cube_map *labels, const char *name, const char *value, struct cube_err *err);
 bool cube_label_is(const struct cube_cube *c, const struct cube_pair *label); /* has just this value */
 void cube_labels_free(struct cube_map *labels);
 /* create.c. @keep: cube_own.keep. */
@@ -372,6 +376,8 @@ enum cube_op_kind {
 	CUBE_OP_PAUSE,
 	CUBE_OP_RESUME,
 	CUBE_OP_RESET,
+	CUBE_OP_RESTORE,
+	CUBE_OP_CHECKPOINT,
 	CUBE_OP_DESTROY,
 };
 
@@ -387,6 +393,9 @@ struct cube_op {
 	enum cube_phase from;
 	char *id; /* owned */
 	struct cube_spec_parts spec;
+	struct cube_checkpoint_entry *checkpoint; /* pinned; NULL: it is about none */
+	char (*checkpoints)[17];                  /* destroy: ids of all that it has; owned */
+	size_t n_checkpoints;
 	bool halfway;            /* a restart has stopped it */
 	struct cube_binds binds; /* of what starts it: to be told first */
 	bool booted;             /* what its template asks for was begun */
@@ -434,6 +443,7 @@ void cube_op_resumed(struct cube_op *op);
 void cube_op_runs(struct cube_op *op);
 void cube_op_started(struct cube_op *op);
 void cube_op_stop_done(struct cube_op *op);
+void cube_op_checkpoint_taken(struct cube_op *op);
 void cube_op_replaced(struct cube_op *op); /* it has other files */
 void cube_op_replace_failed(struct cube_op *op);
 /* life_run.c: what runs on the pool's thread, without the lock. */
@@ -446,6 +456,8 @@ void cube_op_run_restart(struct cube_op *op);
 void cube_op_run_pause(struct cube_op *op);
 void cube_op_run_resume(struct cube_op *op);
 void cube_op_run_reset(struct cube_op *op);
+void cube_op_run_restore(struct cube_op *op);
+void cube_op_run_checkpoint(struct cube_op *op);
 void cube_op_run_destroy(struct cube_op *op);
 void cube_op_run_undo(struct cube_op *op);
 const char *cube_op_name(enum cube_op_kind kind);

@@ -13,6 +13,7 @@
 #include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "backends/base/name.h"
+#include "ctl/checkpoint_priv.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
@@ -75,6 +76,7 @@ static void cube_init(struct cube_cube *c, struct cube_domain *d)
 	cube_waitq_init(&c->changed);
 	cube_waitq_init(&c->job_added);
 	cube_ports_init(c);
+	cube_checkpoints_init(c);
 	cube_metrics_init(c);
 	cube_access_init(c);
 	cube_buf_init(&c->env, CUBE_ENV_MAX);
@@ -165,6 +167,7 @@ void cube_cube_unref(struct cube_cube *c)
 	cube_wait_remove(&own->template_wait);
 	cube_wait_remove(&own->stock_wait);
 	cube_ports_free(c);
+	cube_checkpoints_free(c);
 	cube_metrics_close(c);
 	cube_buf_done(&c->access.text);
 	cube_free_lists(c);

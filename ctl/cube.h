@@ -44,6 +44,7 @@ struct cube_times {
 	uint64_t lease_wall;  /* in use until then; 0: no lease */
 };
 
+struct cube_checkpoint_entry;
 struct cube_job;
 struct cube_session;
 struct cube_transcript;
@@ -98,6 +99,7 @@ struct cube_cube {
 	struct cube_job *last_job; /* jobs/last; NULL: none */
 	struct cube_waitq job_added;
 	struct cube_ports ports;
+	struct cube_list checkpoints; /* struct cube_checkpoint_entry, by seq */
 	struct cube_metrics metrics;
 	struct cube_access access;
 	struct cube_errlog *errors;
@@ -166,11 +168,14 @@ enum cube_life {
 	CUBE_LIFE_RESTART,
 	CUBE_LIFE_PAUSE,
 	CUBE_LIFE_RESUME,
-	CUBE_LIFE_RESET, /* the template's files; /workspace stays */
+	CUBE_LIFE_RESET,      /* the template's files; /workspace stays */
+	CUBE_LIFE_RESTORE,    /* those of a checkpoint */
+	CUBE_LIFE_CHECKPOINT, /* one is taken (ctl/checkpoint.h) */
 };
 struct cube_life_call {
 	enum cube_life what;
-	uint32_t grace_s; /* stop, restart */
+	uint32_t grace_s;                         /* stop, restart */
+	struct cube_checkpoint_entry *checkpoint; /* restore, checkpoint: borrowed until the return */
 	void (*done)(struct cube_life_call *call, int code, const struct cube_err *err);
 	bool cancelled; /* set by who no longer waits: the operation goes on, done is not called. The memory must
 			     stay until then, unless it is taken back with cube_cube_life_leave */

@@ -11,6 +11,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
 #include "backends/base/file.h"
+#include "ctl/checkpoint_priv.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
@@ -245,6 +246,7 @@ int cube_domain_start(struct cube_domain *d, struct cube_err *err)
 		cube_stocks_kick(d);
 		cube_builds_recover(d);
 		cube_volumes_start(d);
+		cube_checkpoints_compare(d);
 	}
 	cube_domain_leave(d);
 	return r;

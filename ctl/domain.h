@@ -24,6 +24,7 @@
 #include "ctl/wait.h"
 
 struct cube_cube;
+struct cube_checkpoint_entry;
 struct cube_volume_entry;
 struct cube_events;
 struct cube_errlog;
@@ -41,10 +42,11 @@ struct cube_service {
 	uint64_t status_wall;      /* when; 0: never asked */
 	struct cube_there there;   /* what the backend said it has, at the same time */
 	struct cube_domain *domain;
-	struct cube_list templates; /* struct cube_template_entry (ctl/template.h) */
-	struct cube_list stocks;    /* struct cube_stock (ctl/stock.h): pools */
-	uint64_t volumes_looked;    /* when the sizes of volumes were asked for; monotonic, 0: never */
-	uint64_t seq;               /* stable cursor for listings */
+	struct cube_list templates;  /* struct cube_template_entry (ctl/template.h) */
+	struct cube_list stocks;     /* struct cube_stock (ctl/stock.h): pools */
+	uint64_t volumes_looked;     /* when the sizes of volumes were asked for; monotonic, 0: never */
+	uint64_t checkpoints_looked; /* the same of checkpoints */
+	uint64_t seq;                /* stable cursor for listings */
 	struct cube_buf done; /* as cube_cube.done, of the backend and of its templates; shown in `status` */
 };
 
@@ -59,6 +61,8 @@ struct cube_domain_watcher {
 	void (*mounts_changed)(void *ctx, struct cube_cube *c, const char *gone);
 	void (*volume_removed)(void *ctx, struct cube_volume_entry *v,
 			       const char *name); /* also under its old name at a rename */
+	void (*checkpoint_removed)(void *ctx, struct cube_checkpoint_entry *e,
+				   const char *name); /* also under its old name at a rename */
 	void (*entry_changed)(void *ctx, struct cube_cube *c, const char *dir,
 			      const char *name); /* "jobs", "build" */
 	/* It has other files: what is open in the old ones is stale, and they are to be asked for anew. */

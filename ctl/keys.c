@@ -201,7 +201,7 @@ void cube_labels_free(struct cube_map *labels)
 	cube_map_free(labels);
 }
 
-int cube_label_set(struct cube_cube *c, const char *name, const char *value, struct cube_err *err)
+int cube_labels_set(struct cube_map *labels, const char *name, const char *value, struct cube_err *err)
 {
 	if (!cube_name_ok(name))
 		return cube_fail(err, -EINVAL, "label.%s: a label's name is 1 to %d of A-Z a-z 0-9 . _ -",
@@ -213,18 +213,23 @@ int cube_label_set(struct cube_cube *c, const char *name, const char *value, str
 	if (copy == NULL)
 		return cube_fail(err, -ENOMEM, "label.%s: out of memory", name);
 
-	char *old = cube_map_take(c->labels, name);
-	int r = value[0] != '\0' ? cube_map_put(c->labels, name, copy) : 0;
+	char *old = cube_map_take(labels, name);
+	int r = value[0] != '\0' ? cube_map_put(labels, name, copy) : 0;
 
 	if (r < 0) {
 		if (old != NULL)
-			(void)cube_map_put(c->labels, name, old); /* into the room that it left */
+			(void)cube_map_put(labels, name, old); /* into the room that it left */
 		return cube_fail(err, r, "label.%s: out of memory", name);
 	}
 	cube_free(old);
 	if (value[0] != '\0')
 		copy = NULL;
 	return 0;
+}
+
+int cube_label_set(struct cube_cube *c, const char *name, const char *value, struct cube_err *err)
+{
+	return cube_labels_set(c->labels, name, value, err);
 }
 
 bool cube_label_is(const struct cube_cube *c, const struct cube_pair *label)

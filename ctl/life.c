@@ -11,6 +11,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
 #include "backends/base/log.h"
+#include "ctl/checkpoint_priv.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
@@ -99,6 +100,20 @@ static const struct op_def op_defs[] = {
 			   .run = cube_op_run_reset,
 			   .done = cube_op_replaced,
 			   .failed = cube_op_replace_failed},
+	[CUBE_OP_RESTORE] = {.name = "restore",
+			     .from = IN(CUBE_RUNNING) | IN(CUBE_PAUSED) | IN(CUBE_STOPPED),
+			     .cap = CUBE_CAP_CHECKPOINTS,
+			     .replaces = true,
+			     .boots = true,
+			     .links = true,
+			     .run = cube_op_run_restore,
+			     .done = cube_op_replaced,
+			     .failed = cube_op_replace_failed},
+	[CUBE_OP_CHECKPOINT] = {.name = "checkpoint",
+				.from = IN(CUBE_RUNNING) | IN(CUBE_PAUSED) | IN(CUBE_STOPPED),
+				.cap = CUBE_CAP_CHECKPOINTS,
+				.run = cube_op_run_checkpoint,
+				.done = cube_op_checkpoint_taken},
 	[CUBE_OP_DESTROY] = {.name = "destroy",
 			     .from = UINT32_MAX,
 			     .run = cube_op_run_destroy,
@@ -120,6 +135,8 @@ static void op_free(struct cube_op *op)
 	cube_spec_done(&op->spec);
 	cube_binds_free(&op->binds);
 	cube_free(op->id);
+	cube_free(op->checkpoints);
+	cube_checkpoint_unpin(op->checkpoint);
 	cube_cube_unref(op->cube);
 	cube_free(op);
 }
@@ -150,6 +167,9 @@ static struct cube_op *op_new(struct cube_cube *c, enum cube_op_kind kind, uint3
 		op_free(op);
 		return NULL;
 	}
+	op->checkpoint = call != NULL ? call->checkpoint : NULL;
+	if (op->checkpoint != NULL)
+		cube_checkpoint_pin(op->checkpoint);
 	return op;
 }
 
@@ -219,6 +239,11 @@ static int op_load(struct cube_op *op)
 	}
 	if (op_defs[op->kind].boots && !op_is_creation(op->kind) && cube_binds_untold(c, &op->binds) < 0)
 		return -ENOMEM;
+	if (op->kind == CUBE_OP_DESTROY && c->service->backend->caps & CUBE_CAP_CHECKPOINTS) {
+		op->checkpoints = cube_checkpoints_ids(c, &op->n_checkpoints);
+		if (op->checkpoints == NULL && op->n_checkpoints > 0)
+			return -ENOMEM;
+	}
 	return op_is_creation(op->kind) ? cube_spec_make(c, &op->spec) : 0;
 }
 
@@ -317,6 +342,7 @@ int cube_cube_life(struct cube_cube *c, struct cube_life_call *call, struct cube
 		[CUBE_LIFE_START] = CUBE_OP_START,     [CUBE_LIFE_STOP] = CUBE_OP_STOP,
 		[CUBE_LIFE_RESTART] = CUBE_OP_RESTART, [CUBE_LIFE_PAUSE] = CUBE_OP_PAUSE,
 		[CUBE_LIFE_RESUME] = CUBE_OP_RESUME,   [CUBE_LIFE_RESET] = CUBE_OP_RESET,
+		[CUBE_LIFE_RESTORE] = CUBE_OP_RESTORE, [CUBE_LIFE_CHECKPOINT] = CUBE_OP_CHECKPOINT,
 	};
 
 	return cube_op_begin(c, kinds[call->what], call->grace_s, call, err);

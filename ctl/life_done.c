@@ -7,6 +7,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
 #include "backends/base/log.h"
+#include "ctl/checkpoint_priv.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
@@ -106,12 +107,17 @@ void cube_op_replaced(struct cube_op *op)
 {
 	struct cube_cube *c = op->cube;
 	bool ran = op->from != CUBE_STOPPED;
+	const struct cube_checkpoint_entry *from = op->checkpoint;
 
 	cube_conn_drop(c);
 	cube_cube_end_jobs(c, CUBE_END_KILLED, NULL);
 	cube_cube_sessions_anew(c);
 	cube_own(c)->paused_mono = cube_own(c)->paused_wall = cube_own(c)->paused_owed = 0;
 	c->generation++;
+	if (from == NULL)
+		cube_own(c)->checkpoint_base[0] = '\0';
+	else if (cube_checkpoint_restored(c, from) < 0)
+		cube_log(CUBE_LOG_ERROR, "ctl", "'%s': its template's name: out of memory", c->name);
 	cube_binds_told(c);
 	if (ran) {
 		c->started_wall = cube_clock_wall();
@@ -119,7 +125,13 @@ void cube_op_replaced(struct cube_op *op)
 	}
 	cube_cube_enter(c, ran ? CUBE_RUNNING : CUBE_STOPPED, ran ? NULL : "stopped", NULL);
 	op_files_replaced(c);
-	cube_cube_event(c, "restored", "the template's files");
+	cube_cube_event(c, "restored", from == NULL ? "the template's files" : from->name);
+}
+
+/* Who takes it does the rest (checkpoint.c). */
+void cube_op_checkpoint_taken(struct cube_op *op)
+{
+	op->cube->doing = NULL;
 }
 
 /* How far it came nobody knows: what is there is looked at, and its files are asked for anew. */

@@ -7,6 +7,8 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
+#include "backends/base/log.h"
+#include "ctl/checkpoint.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/volume_priv.h"
 
@@ -120,6 +122,24 @@ void cube_op_run_reset(struct cube_op *op)
 		op->code = cube_backend_reset(op_backend(op), op->id, op->cancel, &op->err);
 }
 
+void cube_op_run_restore(struct cube_op *op)
+{
+	if (run_replace_begin(op))
+		op->code = cube_backend_restore(op_backend(op), op->id, op->checkpoint->id, op->cancel,
+						&op->err);
+}
+
+void cube_op_run_checkpoint(struct cube_op *op)
+{
+	uint32_t still_ms;
+
+	op->code = cube_backend_checkpoint(op_backend(op), op->id, op->checkpoint->id, op->cancel, &still_ms,
+					   &op->err);
+	if (op->code == 0)
+		cube_log(CUBE_LOG_DEBUG, "ctl", "checkpoint %s: stood still for %u ms", op->checkpoint->id,
+			 still_ms);
+}
+
 /* ---- Destruction ---- */
 
 /* What was adopted goes on without us. */
@@ -172,6 +192,8 @@ static int destroy_dir(struct cube_op *op)
 void cube_op_run_destroy(struct cube_op *op)
 {
 	op->code = op->id != NULL ? destroy_or_let_go(op, op->id, &op->err) : destroy_marked(op);
+	for (size_t i = 0; op->code == 0 && i < op->n_checkpoints; i++)
+		op->code = cube_backend_checkpoint_remove(op_backend(op), op->checkpoints[i], &op->err);
 	if (op->code == 0)
 		op->code = destroy_dir(op);
 }

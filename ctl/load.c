@@ -13,6 +13,7 @@
 #include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "ctl/bytes.h"
+#include "ctl/checkpoint_priv.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/stock_priv.h"
@@ -94,6 +95,8 @@ static void load_numbers(struct cube_cube *c, const json_t *o)
 	c->limits.pids = (uint32_t)cube_json_int(limits, "pids", 0);
 	c->limits.cpus_milli = (uint32_t)cube_json_int(limits, "cpus", 0);
 	cube_create_limits(c); /* saved by a daemon that did not name them */
+	(void)snprintf(own->checkpoint_base, sizeof(own->checkpoint_base), "%s",
+		       cube_json_str(o, "checkpoint_base", ""));
 	own->keep = cube_json_bool(o, "keep", true);
 	own->held = cube_json_bool(o, "held", false);
 	own->next_session = (uint64_t)cube_json_int(o, "next_session", 2);
@@ -237,6 +240,8 @@ int cube_state_load(struct cube_cube *c, struct cube_err *err)
 	if (r == 0)
 		r = cube_binds_load(c, json_object_get(o, "binds"));
 	if (r == 0)
+		r = cube_checkpoints_load(c, json_object_get(o, "checkpoints"));
+	if (r == 0)
 		r = cube_inside_load(cube_own(c), json_object_get(o, "inside"));
 	if (r == 0)
 		r = cube_transfers_load(c, json_object_get(o, "transfers"));
@@ -326,6 +331,7 @@ static void load_failed(struct cube_domain *d, const char *entry, struct cube_er
 	(void)cube_fail_in(err, "sandbox %s in the state directory is left out", entry);
 	cube_log(CUBE_LOG_ERROR, "ctl", "%s", err->text);
 	cube_errlog_add(d->errors, NULL, "load", err);
+	cube_domain_own(d)->load_failed = true;
 }
 
 static void load_one(struct cube_domain *d, const char *entry)
@@ -412,8 +418,10 @@ void cube_cube_adopt(struct cube_cube *c)
 	own->recovered = false;
 	if (own->held && c->phase != CUBE_REMOVED && cube_cube_remove(c, NULL, NULL) == 0)
 		return; /* whoever held it had his end with the daemon's */
-	if (c->phase != CUBE_REMOVED)
+	if (c->phase != CUBE_REMOVED) {
 		cube_ports_resume(c);
+		cube_checkpoints_resume(c);
+	}
 	switch (c->phase) {
 	case CUBE_REMOVED:
 		(void)cube_op_begin(c, CUBE_OP_DESTROY, 0, NULL, NULL);

@@ -81,19 +81,28 @@ static int show_compare(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void cube_show_labels(struct cube_cube *c, void (*each)(void *ctx, const char *name, const char *value),
-		      void *ctx)
+void cube_show_labels(const struct cube_map *labels,
+		      void (*each)(void *ctx, const char *name, const char *value), void *ctx)
 {
-	size_t count = c->labels != NULL ? cube_map_count(c->labels) : 0;
+	size_t count = labels != NULL ? cube_map_count(labels) : 0;
 	struct label_list l = {.names = count > 0 ? cube_calloc(count, sizeof(*l.names)) : NULL};
 
 	if (l.names == NULL)
 		return;
-	(void)cube_map_each(c->labels, show_label_name, &l);
+	(void)cube_map_each(labels, show_label_name, &l);
 	qsort(l.names, l.n, sizeof(*l.names), show_compare);
 	for (size_t i = 0; i < l.n; i++)
-		each(ctx, l.names[i], cube_map_get(c->labels, l.names[i]));
+		each(ctx, l.names[i], cube_map_get(labels, l.names[i]));
 	cube_free(l.names);
+}
+
+void cube_show_label_line(void *ctx, const char *name, const char *value)
+{
+	struct cube_buf *out = ctx;
+
+	cube_buf_printf(out, "label.%s ", name);
+	cube_buf_add_escaped(out, value, strlen(value), false);
+	cube_buf_addc(out, '\n');
 }
 
 /* ---- the root ---- */
@@ -196,7 +205,7 @@ int cube_show_list(struct cube_domain *d, struct cube_buf *out)
 					      : UINT64_MAX);
 		show_list_number(out, known ? c->usage.memory : UINT64_MAX);
 		show_list_number(out, known ? c->usage.disk : UINT64_MAX);
-		cube_show_labels(c, cube_show_label_word, out);
+		cube_show_labels(c->labels, cube_show_label_word, out);
 		cube_buf_addc(out, '\n');
 	}
 	return out->error;

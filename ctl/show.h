@@ -24,6 +24,8 @@ int cube_show_session_ctl(struct cube_session *s, struct cube_buf *out);
 int cube_show_session_status(struct cube_session *s, struct cube_buf *out);
 int cube_show_job_ctl(struct cube_job *j, struct cube_buf *out);
 int cube_show_job_status(struct cube_job *j, struct cube_buf *out);
+int cube_show_checkpoint_info(struct cube_checkpoint_entry *e, struct cube_buf *out);
+int cube_show_checkpoint_ctl(struct cube_checkpoint_entry *e, struct cube_buf *out);
 int cube_show_ports_open(struct cube_cube *c, struct cube_buf *out);
 int cube_show_port_url(struct cube_port *p, struct cube_buf *out);
 int cube_show_port_status(struct cube_port *p, struct cube_buf *out);

@@ -72,7 +72,7 @@ int cube_show_backend_sandboxes(struct cube_service *s, struct cube_buf *out)
 
 		cube_buf_printf(out, "%s %s %s", info->id, show_states[info->state], named ? c->name : "-");
 		if (c != NULL)
-			cube_show_labels(c, cube_show_label_word, out);
+			cube_show_labels(c->labels, cube_show_label_word, out);
 		else
 			show_orphan(info, out);
 		cube_buf_addc(out, '\n');

@@ -16,8 +16,13 @@ static const struct {
 	enum cube_cap cap;
 	const char *entry;
 } show_entries[] = {
-	{CUBE_CAP_EXEC, "exec"},     {CUBE_CAP_FILES, "files"},   {CUBE_CAP_PORTS, "ports"},
-	{CUBE_CAP_USAGE, "metrics"}, {CUBE_CAP_ACCESS, "access"}, {CUBE_CAP_CHANGES, "changes"},
+	{CUBE_CAP_EXEC, "exec"},
+	{CUBE_CAP_FILES, "files"},
+	{CUBE_CAP_PORTS, "ports"},
+	{CUBE_CAP_USAGE, "metrics"},
+	{CUBE_CAP_ACCESS, "access"},
+	{CUBE_CAP_CHANGES, "changes"},
+	{CUBE_CAP_CHECKPOINTS, "checkpoints"},
 };
 
 static void show_absent(struct cube_cube *c, struct cube_buf *out)
@@ -90,15 +95,6 @@ static void show_usage(struct cube_cube *c, struct cube_buf *out)
 	cube_show_num(out, "memory", known ? c->usage.memory : UINT64_MAX);
 	cube_show_num(out, "disk", known ? c->usage.disk : UINT64_MAX);
 	cube_show_time(out, "usage_taken", c->usage_wall);
-}
-
-static void show_label(void *ctx, const char *name, const char *value)
-{
-	struct cube_buf *out = ctx;
-
-	cube_buf_printf(out, "label.%s ", name);
-	cube_buf_add_escaped(out, value, strlen(value), false);
-	cube_buf_addc(out, '\n');
 }
 
 /* A lease that is over is none. */
@@ -193,7 +189,7 @@ int cube_show_status(struct cube_cube *c, struct cube_buf *out)
 	cube_show_num(out, "commands", show_commands(c));
 	cube_show_str(out, "doing", c->doing);
 	cube_buf_add(out, c->done.data, c->done.len);
-	cube_show_labels(c, show_label, out);
+	cube_show_labels(c->labels, cube_show_label_line, out);
 	show_absent(c, out);
 	return out->error;
 }
@@ -362,7 +358,7 @@ int cube_show_info(struct cube_cube *c, struct cube_buf *out)
 	json_t *labels = json_object();
 
 	info_basics(c, o);
-	cube_show_labels(c, info_label, labels);
+	cube_show_labels(c->labels, info_label, labels);
 	(void)json_object_set_new(o, "labels", labels);
 	(void)json_object_set_new(o, "env", info_env(c));
 	(void)json_object_set_new(o, "volumes", info_volumes(c));

@@ -17,8 +17,10 @@ void cube_show_milli(struct cube_buf *out, const char *key, uint64_t milli);
 /* "exec files pause": names of the bits. */
 void cube_show_caps(struct cube_buf *out, uint32_t caps);
 /* A copy of the labels in the order of their names; calls @each for every one. */
-void cube_show_labels(struct cube_cube *c, void (*each)(void *ctx, const char *name, const char *value),
-		      void *ctx);
+void cube_show_labels(const struct cube_map *labels,
+		      void (*each)(void *ctx, const char *name, const char *value), void *ctx);
+/* As lines: "label.NAME VALUE". */
+void cube_show_label_line(void *out, const char *name, const char *value);
 /* The same as words in a line: " label.NAME=VALUE". */
 void cube_show_label_word(void *out, const char *name, const char *value);
 /* Text as (part of) one word: a blank would begin another one. */

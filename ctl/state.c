@@ -13,6 +13,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
 #include "ctl/bytes.h"
+#include "ctl/checkpoint_priv.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/transfer.h"
 #include "ctl/volume_priv.h"
@@ -241,6 +242,8 @@ static json_t *state_json(struct cube_cube *c)
 			      "failure", c->failure.code, "failure_text", state_str(c->failure.text))) < 0 ||
 	    json_object_set_new(o, "volumes", cube_use_save(c)) < 0 ||
 	    json_object_set_new(o, "binds", cube_binds_save(c)) < 0 ||
+	    json_object_set_new(o, "checkpoints", cube_checkpoints_save(c)) < 0 ||
+	    json_object_set_new(o, "checkpoint_base", json_string(own->checkpoint_base)) < 0 ||
 	    json_object_set_new(o, "inside", cube_inside_save(own)) < 0 ||
 	    json_object_set_new(o, "transfers", cube_transfers_save(c)) < 0 ||
 	    json_object_set_new(o, "ports", cube_ports_state(c)) < 0 ||

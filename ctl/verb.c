@@ -9,6 +9,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/name.h"
 #include "backends/base/num.h"
+#include "ctl/checkpoint.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
@@ -24,12 +25,17 @@ static const struct cube_verb *const backend_verbs[] = {&cube_verb_refresh, NULL
 static const struct cube_verb *const template_verbs[] = {
 	&cube_verb_template_import, &cube_verb_template_build, &cube_verb_template_cancel, NULL};
 static const struct cube_verb *const pool_verbs[] = {&cube_verb_pool_drain, &cube_verb_pool_refill, NULL};
-static const struct cube_verb *const cube_verbs_of_cube[] = {
-	&cube_verb_life_start,  &cube_verb_life_stop,  &cube_verb_life_restart, &cube_verb_life_pause,
-	&cube_verb_life_resume, &cube_verb_life_reset, &cube_verb_kill,         &cube_verb_bind,
-	&cube_verb_unbind,      &cube_verb_put,        &cube_verb_get,          &cube_verb_wait,
-	&cube_verb_mkdir,       &cube_verb_rmdir,      &cube_verb_mv,           &cube_verb_hold,
-	&cube_verb_renew,       &cube_verb_lease,      &cube_verb_set,          NULL};
+static const struct cube_verb *const cube_verbs_of_cube[] = {&cube_verb_life_start,   &cube_verb_life_stop,
+							     &cube_verb_life_restart, &cube_verb_life_pause,
+							     &cube_verb_life_resume,  &cube_verb_life_reset,
+							     &cube_verb_checkpoint,   &cube_verb_restore,
+							     &cube_verb_kill,         &cube_verb_bind,
+							     &cube_verb_unbind,       &cube_verb_put,
+							     &cube_verb_get,          &cube_verb_wait,
+							     &cube_verb_mkdir,        &cube_verb_rmdir,
+							     &cube_verb_mv,           &cube_verb_hold,
+							     &cube_verb_renew,        &cube_verb_lease,
+							     &cube_verb_set,          NULL};
 static const struct cube_verb *const session_verbs[] = {&cube_verb_session_kill, &cube_verb_session_reset,
 							&cube_verb_session_set, NULL};
 static const struct cube_verb *const job_verbs[] = {&cube_verb_job_kill,    &cube_verb_job_eof,
@@ -42,11 +48,19 @@ static const struct cube_verb *const port_verbs[] = {&cube_verb_port_sign,   &cu
 						     &cube_verb_port_name,   &cube_verb_port_public,
 						     &cube_verb_port_listen, NULL};
 
+static const struct cube_verb *const checkpoint_verbs[] = {&cube_verb_checkpoint_restore,
+							   &cube_verb_checkpoint_set, NULL};
+
 static const struct cube_verb *const *const verb_tables[CUBE_SCOPE_COUNT] = {
-	[CUBE_SCOPE_ROOT] = root_verbs,         [CUBE_SCOPE_BACKEND] = backend_verbs,
-	[CUBE_SCOPE_TEMPLATE] = template_verbs, [CUBE_SCOPE_CUBE] = cube_verbs_of_cube,
-	[CUBE_SCOPE_SESSION] = session_verbs,   [CUBE_SCOPE_JOB] = job_verbs,
-	[CUBE_SCOPE_POOL] = pool_verbs,         [CUBE_SCOPE_PORT] = port_verbs,
+	[CUBE_SCOPE_ROOT] = root_verbs,
+	[CUBE_SCOPE_BACKEND] = backend_verbs,
+	[CUBE_SCOPE_TEMPLATE] = template_verbs,
+	[CUBE_SCOPE_CUBE] = cube_verbs_of_cube,
+	[CUBE_SCOPE_SESSION] = session_verbs,
+	[CUBE_SCOPE_JOB] = job_verbs,
+	[CUBE_SCOPE_POOL] = pool_verbs,
+	[CUBE_SCOPE_PORT] = port_verbs,
+	[CUBE_SCOPE_CHECKPOINT] = checkpoint_verbs,
 };
 
 const struct cube_verb *const *cube_verbs(enum cube_scope scope)
@@ -67,6 +81,8 @@ static struct cube_cube *object_cube(enum cube_scope scope, void *object)
 		return ((struct cube_job *)object)->cube;
 	case CUBE_SCOPE_PORT:
 		return ((struct cube_port *)object)->cube;
+	case CUBE_SCOPE_CHECKPOINT:
+		return ((struct cube_checkpoint_entry *)object)->cube;
 	default:
 		return NULL;
 	}
@@ -115,6 +131,8 @@ static void object_ref(enum cube_scope scope, void *object)
 		cube_stock_ref(object);
 	else if (scope == CUBE_SCOPE_PORT)
 		cube_port_ref(object);
+	else if (scope == CUBE_SCOPE_CHECKPOINT)
+		cube_checkpoint_ref(object);
 }
 
 static void object_unref(enum cube_scope scope, void *object)
@@ -131,6 +149,8 @@ static void object_unref(enum cube_scope scope, void *object)
 		cube_stock_unref(object);
 	else if (scope == CUBE_SCOPE_PORT)
 		cube_port_unref(object);
+	else if (scope == CUBE_SCOPE_CHECKPOINT)
+		cube_checkpoint_unref(object);
 }
 
 /* ---- Words for implementations ---- */

@@ -18,9 +18,10 @@ enum cube_scope {
 	CUBE_SCOPE_SESSION,
 	CUBE_SCOPE_JOB,
 	CUBE_SCOPE_POOL,
-	CUBE_SCOPE_PORT
+	CUBE_SCOPE_PORT,
+	CUBE_SCOPE_CHECKPOINT
 };
-#define CUBE_SCOPE_COUNT 8
+#define CUBE_SCOPE_COUNT 9
 
 struct cube_verb_call;
 
@@ -44,7 +45,7 @@ struct cube_verb_call {
 	/* the caller's */
 	struct cube_domain *domain;
 	enum cube_scope scope;
-	void *object; /* by scope: NULL, service, template entry, cube, session, job, pool; referenced by the caller until done */
+	void *object; /* by scope: NULL, service, template entry, cube, session, job, pool, port, checkpoint; referenced by the caller until done */
 	struct cube_caller by;
 	struct cube_hold *hold; /* of the channel that it was written to; NULL: to none, or left to itself */
 	void (*done)(struct cube_verb_call *call,

@@ -13,6 +13,7 @@
 struct life_state {
 	struct cube_life_call life;
 	struct cube_verb_call *call;
+	struct cube_cube *cube; /* referenced */
 };
 
 static void life_done(struct cube_life_call *life, int code, const struct cube_err *err)
@@ -23,6 +24,7 @@ static void life_done(struct cube_life_call *life, int code, const struct cube_e
 	if (err != NULL)
 		call->err = *err;
 	call->state = NULL;
+	cube_cube_unref(s->cube);
 	cube_free(s);
 	cube_verb_finish(call, code);
 }
@@ -31,33 +33,51 @@ static void life_cancel(struct cube_verb_call *call)
 {
 	struct life_state *s = cube_steal(call->state);
 
-	cube_cube_life_leave(call->object, &s->life);
+	cube_cube_life_leave(s->cube, &s->life);
+	cube_cube_unref(s->cube);
 	cube_free(s);
 	(void)cube_fail(&call->err, -EINTR, "%s: interrupted; it goes on", call->verb->name);
 }
 
-static int life_run(struct cube_verb_call *call, enum cube_life what, struct cube_err *err)
+static int life_begin(struct cube_verb_call *call, struct cube_cube *c, const struct cube_life_call *life,
+		      struct cube_err *err)
 {
-	struct life_state *s;
-	uint32_t grace_s = STOP_GRACE_S;
+	struct life_state *s = cube_calloc(1, sizeof(*s));
 
-	if (call->n_words > 1 && cube_verb_seconds(call->verb->name, call->words[1], &grace_s, err) < 0)
-		return -EINVAL;
-	s = cube_calloc(1, sizeof(*s));
 	if (s == NULL)
 		return cube_fail(err, -ENOMEM, "%s: out of memory", call->verb->name);
 	s->call = call;
-	s->life = (struct cube_life_call){.what = what, .grace_s = grace_s, .done = life_done};
+	s->cube = cube_cube_ref(c);
+	s->life = *life;
+	s->life.done = life_done;
 	call->state = s;
 	call->cancel = life_cancel;
-	int r = cube_cube_life(call->object, &s->life, err);
+	int r = cube_cube_life(c, &s->life, err);
 	if (r < 0) {
 		call->state = NULL;
 		call->cancel = NULL;
+		cube_cube_unref(s->cube);
 		cube_free(s);
 		return r;
 	}
 	return 1;
+}
+
+int cube_verb_life(struct cube_verb_call *call, struct cube_cube *c, enum cube_life what,
+		   struct cube_checkpoint_entry *checkpoint, struct cube_err *err)
+{
+	const struct cube_life_call life = {.what = what, .checkpoint = checkpoint};
+
+	return life_begin(call, c, &life, err);
+}
+
+static int life_run(struct cube_verb_call *call, enum cube_life what, struct cube_err *err)
+{
+	struct cube_life_call life = {.what = what, .grace_s = STOP_GRACE_S};
+
+	if (call->n_words > 1 && cube_verb_seconds(call->verb->name, call->words[1], &life.grace_s, err) < 0)
+		return -EINVAL;
+	return life_begin(call, call->object, &life, err);
 }
 
 static int start_run(struct cube_verb_call *call, struct cube_err *err)

@@ -22,6 +22,9 @@ extern const struct cube_verb cube_verb_life_start, cube_verb_life_stop, cube_ve
 extern const struct cube_verb cube_verb_bind, cube_verb_unbind, cube_verb_put, cube_verb_get;
 extern const struct cube_verb cube_verb_kill, cube_verb_wait, cube_verb_hold, cube_verb_set;
 extern const struct cube_verb cube_verb_renew, cube_verb_lease;
+extern const struct cube_verb cube_verb_checkpoint, cube_verb_restore;
+/* checkpoint */
+extern const struct cube_verb cube_verb_checkpoint_restore, cube_verb_checkpoint_set;
 /* session */
 extern const struct cube_verb cube_verb_session_kill, cube_verb_session_reset, cube_verb_session_set;
 /* job */
@@ -38,6 +41,10 @@ struct cube_destroy *cube_destroy_new(struct cube_domain *d); /* NULL: memory */
 void cube_destroy_pick(struct cube_destroy *s, struct cube_cube *c);
 /* Destroys them; takes @s over. The verb, which uses neither state nor waiter any more, ends when they are gone. */
 void cube_destroy_go(struct cube_verb_call *call, struct cube_destroy *s);
+
+/* life.c: an operation on the life of @c; as a verb's run. @checkpoint: restore. */
+int cube_verb_life(struct cube_verb_call *call, struct cube_cube *c, enum cube_life what,
+		   struct cube_checkpoint_entry *checkpoint, struct cube_err *err);
 
 /* Splits "key=value" in place: the value, or NULL with the sentence. */
 char *cube_verb_value(const char *verb, char *word, struct cube_err *err);

@@ -3,6 +3,8 @@
  * only looks, is that of the latest. */
 #include "ctl/changes.h"
 
+#include "ctl/checkpoint.h"
+
 #include <errno.h>
 #include <unistd.h>
 
@@ -36,6 +38,8 @@ static int changes_check(struct cube_req *r)
 {
 	struct cube_obj *o = r->n->obj;
 	struct cube_cube *c = o->type->cube(o->p);
+	const struct cube_checkpoint_entry *e = o->type == &cube_type_checkpoint ? o->p : NULL;
+	const char *base = e != NULL && e->parent[0] != '\0' ? e->parent : NULL;
 	struct cube_changes_ask *ask = NULL;
 	int code;
 
@@ -43,7 +47,8 @@ static int changes_check(struct cube_req *r)
 		return 0;
 	code = cube_req_park(r);
 	if (code == CUBE_PARK) {
-		int refused = cube_changes_begin(c, NULL, NULL, changes_answered, r, &ask, &r->err);
+		int refused = cube_changes_begin(c, e != NULL ? e->id : NULL, base, changes_answered, r, &ask,
+						 &r->err);
 
 		if (refused < 0) {
 			cube_req_unpark(r);

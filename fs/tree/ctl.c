@@ -33,10 +33,15 @@ struct ctl_scope {
 };
 
 static const struct ctl_scope ctl_scopes[] = {
-	{&cube_type_root, CUBE_SCOPE_ROOT},         {&cube_type_service, CUBE_SCOPE_BACKEND},
-	{&cube_type_template, CUBE_SCOPE_TEMPLATE}, {&cube_type_cube, CUBE_SCOPE_CUBE},
-	{&cube_type_session, CUBE_SCOPE_SESSION},   {&cube_type_job, CUBE_SCOPE_JOB},
-	{&cube_type_stock, CUBE_SCOPE_POOL},        {&cube_type_port, CUBE_SCOPE_PORT},
+	{&cube_type_root, CUBE_SCOPE_ROOT},
+	{&cube_type_service, CUBE_SCOPE_BACKEND},
+	{&cube_type_template, CUBE_SCOPE_TEMPLATE},
+	{&cube_type_cube, CUBE_SCOPE_CUBE},
+	{&cube_type_session, CUBE_SCOPE_SESSION},
+	{&cube_type_job, CUBE_SCOPE_JOB},
+	{&cube_type_stock, CUBE_SCOPE_POOL},
+	{&cube_type_port, CUBE_SCOPE_PORT},
+	{&cube_type_checkpoint, CUBE_SCOPE_CHECKPOINT},
 };
 
 static enum cube_scope ctl_scope(const struct cube_type *type)

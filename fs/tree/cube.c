@@ -98,6 +98,7 @@ enum cube_slot {
 	SLOT_METRICS,
 	SLOT_ACCESS,
 	SLOT_CHANGES,
+	SLOT_CHECKPOINTS,
 };
 
 static const struct cube_entry jobs_entries[] = {
@@ -178,6 +179,13 @@ static const struct cube_level sessions_level = {
 		.needs = CUBE_CAP_PORTS                                                                      \
 	}
 
+#define CHECKPOINTS_ENTRY                                                                                    \
+	{                                                                                                    \
+		.name = "checkpoints", .slot = SLOT_CHECKPOINTS, .mode = CUBE_DIR_MODE,                      \
+		.level = &cube_level_checkpoints, .needs = CUBE_CAP_CHECKPOINTS                              \
+	}
+
+const struct cube_entry cube_entry_checkpoints = CHECKPOINTS_ENTRY;
 const struct cube_entry cube_entry_sessions = SESSIONS_ENTRY;
 const struct cube_entry cube_entry_jobs = JOBS_ENTRY;
 const struct cube_entry cube_entry_ports = PORTS_ENTRY;
@@ -251,6 +259,7 @@ static const struct cube_entry cube_entries[] = {
 	 .fresh = true,
 	 .needs = CUBE_CAP_EXEC},
 	{.name = "files", .slot = SLOT_FILES, .mode = CUBE_DIR_MODE, .files = true, .needs = CUBE_CAP_FILES},
+	CHECKPOINTS_ENTRY,
 	SESSIONS_ENTRY,
 	JOBS_ENTRY,
 	PORTS_ENTRY,

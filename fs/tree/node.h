@@ -124,7 +124,8 @@ struct cube_node {
 };
 
 extern const struct cube_type cube_type_root, cube_type_service, cube_type_template, cube_type_stock,
-	cube_type_cube, cube_type_session, cube_type_job, cube_type_port, cube_type_volume;
+	cube_type_cube, cube_type_session, cube_type_job, cube_type_port, cube_type_volume,
+	cube_type_checkpoint;
 
 /* The object of a thing of ctl, made when needed; one reference for the caller. NULL: memory. */
 struct cube_obj *cube_obj_get(struct cube_tree *t, const struct cube_type *type, void *p);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/base/alloc.h"
+#include "ctl/checkpoint.h"
 #include "ctl/volume.h"
 #include "fs/tree/tree_priv.h"
 #include "fs/tree/type.h"
@@ -19,6 +20,17 @@ void cube_tree_tell(struct cube_tree *t, struct cube_node *parent, const char *n
 		t->watcher.entry(t->watcher.ctx, parent->id, name);
 }
 
+static void tree_drop_files(struct cube_tree *t, const struct cube_type *type, void *p)
+{
+	struct cube_obj *o = cube_obj_peek(t, type, p);
+
+	if (o == NULL)
+		return;
+	cube_obj_ref(o);
+	cube_attach_drop(o);
+	cube_obj_unref(o);
+}
+
 static void tree_cube_removed(void *ctx, struct cube_cube *c, const char *name)
 {
 	struct cube_tree *t = ctx;
@@ -29,6 +41,9 @@ static void tree_cube_removed(void *ctx, struct cube_cube *c, const char *name)
 		return;
 	cube_obj_ref(o);
 	cube_mark_drop(t, o);
+	cube_list_each (i, &c->checkpoints)
+		tree_drop_files(t, &cube_type_checkpoint,
+				cube_list_entry(i, struct cube_checkpoint_entry, link));
 	cube_attach_drop(o);
 	cube_obj_unref(o);
 }
@@ -52,14 +67,21 @@ static void tree_files_replaced(void *ctx, struct cube_cube *c)
 static void tree_volume_removed(void *ctx, struct cube_volume_entry *v, const char *name)
 {
 	struct cube_tree *t = ctx;
-	struct cube_obj *o = cube_obj_peek(t, &cube_type_volume, v);
 
 	cube_tree_tell(t, t->root->nodes[cube_entry_volumes.slot], name);
-	if (o == NULL || v->phase != CUBE_VOLUME_REMOVED)
-		return;
-	cube_obj_ref(o);
-	cube_attach_drop(o);
-	cube_obj_unref(o);
+	if (v->phase == CUBE_VOLUME_REMOVED)
+		tree_drop_files(t, &cube_type_volume, v);
+}
+
+static void tree_checkpoint_removed(void *ctx, struct cube_checkpoint_entry *e, const char *name)
+{
+	struct cube_tree *t = ctx;
+	const struct cube_obj *o = cube_obj_peek(t, &cube_type_cube, e->cube);
+
+	if (o != NULL)
+		cube_tree_tell(t, o->nodes[cube_entry_checkpoints.slot], name);
+	if (e->phase == CUBE_CHECKPOINT_REMOVED)
+		tree_drop_files(t, &cube_type_checkpoint, e);
 }
 
 /* @dir is the name of a fixed directory of the sandbox. */
@@ -111,6 +133,7 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 							  .cube_removed = tree_cube_removed,
 							  .mounts_changed = tree_mounts_changed,
 							  .files_replaced = tree_files_replaced,
+							  .checkpoint_removed = tree_checkpoint_removed,
 							  .volume_removed = tree_volume_removed,
 							  .entry_changed = tree_entry_changed,
 							  .files_used = tree_files_used};

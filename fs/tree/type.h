@@ -26,9 +26,10 @@
 
 /* Directories of one object that another one's type refers to (cube_type.within). */
 extern const struct cube_entry cube_entry_root, cube_entry_backends, cube_entry_templates, cube_entry_stocks,
-	cube_entry_sessions, cube_entry_jobs, cube_entry_ports, cube_entry_volumes;
+	cube_entry_sessions, cube_entry_jobs, cube_entry_ports, cube_entry_volumes, cube_entry_checkpoints;
 
-extern const struct cube_level cube_level_backends, cube_level_stocks, cube_level_ports, cube_level_volumes;
+extern const struct cube_level cube_level_backends, cube_level_stocks, cube_level_ports, cube_level_volumes,
+	cube_level_checkpoints;
 #define CUBE_SLOT_PORTS_OPEN (CUBE_SLOTS - 1) /* of a sandbox; port.c */
 
 #endif

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Other states of a sandbox's files: reset, and what differs.
+# Other states of a sandbox's files: reset, checkpoints, restore, and what differs.
 . "$(dirname "$0")/lib.sh"
 start_cubefs
 cd "$MNT"
@@ -78,4 +78,158 @@ check_eq "$(cat dev/changes)" $'A /srv/more\nA /workspace/w'
 put dev/ctl reset
 check_eq "$(run dev 'ls /srv')" ''
 rmdir dev
+
+# ---- checkpoints ----
+sandbox dev
+check_eq "$(ls dev/checkpoints)" ''
+run dev 'echo one >/etc/state; echo one >state; mkdir -p /srv/d; ln -s x /srv/d/l'
+mkdir dev/checkpoints/a # complete when mkdir returns
+check_eq "$(ls dev/checkpoints)" a
+check_eq "$(ls dev/checkpoints/a)" $'changes\nctl\nfiles\ninfo'
+check diff -r --no-dereference dev/checkpoints/a/files/etc dev/files/etc
+check_eq "$(cat dev/checkpoints/a/files/workspace/state)" one
+check_eq "$(LC_ALL=C sort dev/checkpoints/a/changes)" $'A /etc/state\nA /srv/d\nA /srv/d/l\nA /workspace/state'
+check_eq "$(field dev/checkpoints/a/info parent)" -
+check_eq "$(field dev/checkpoints/a/info memory)" no
+check_eq "$(field dev/checkpoints/a/info backend)" local
+run dev 'echo two >/etc/state; echo two >state; rm -r /srv/d'
+put dev/ctl "checkpoint 'two words' memory=no"
+run dev 'echo three >/etc/state'
+weird=$'x\ny\\"\xff'
+mkdir "dev/checkpoints/$weird"
+check_eq "$(ls dev/checkpoints | wc -l)" 4 # one name has a newline in it
+check_eq "$(field 'dev/checkpoints/two words/info' parent)" a
+check_eq "$(LC_ALL=C sort 'dev/checkpoints/two words/changes')" $'D /srv/d\nM /etc/state\nM /workspace/state'
+check_eq "$(cat dev/checkpoints/{a,'two words',"$weird"}/files/etc/state)" $'one\ntwo\nthree'
+check_eq "$(tail -n 20 events | grep -c '"checkpoint"')" 3
+# read only, whoever asks
+expect_errno EROFS eval 'echo x >dev/checkpoints/a/files/etc/state'
+expect_errno EROFS touch dev/checkpoints/a/files/etc/new
+expect_errno EROFS rm dev/checkpoints/a/files/etc/state
+expect_errno EROFS eval 'echo x >dev/checkpoints/a/files/workspace/state'
+# inode numbers are of one file
+check_eq "$(find dev/files/etc dev/checkpoints/*/files/etc -type f -links 1 -printf '%i\n' | sort | uniq -d)" ''
+one=$(stat -c %i dev/checkpoints/a/files/etc/state)
+
+# names
+expect_error EEXIST dev/error "has a checkpoint 'a' already" put dev/ctl 'checkpoint a'
+expect_errno EEXIST mkdir dev/checkpoints/a
+for name in last clone; do
+	expect_errno EINVAL mkdir "dev/checkpoints/$name"
+	expect_errno EINVAL put dev/ctl "checkpoint $name"
+done
+expect_error EINVAL dev/error 'no name for a checkpoint' put dev/ctl "checkpoint ''"
+expect_error EINVAL dev/error 'no name for a checkpoint' put dev/ctl 'checkpoint a/b'
+long=$(printf 'n%.0s' {1..200})
+mkdir "dev/checkpoints/$long"
+rmdir "dev/checkpoints/$long"
+expect_errno EINVAL mkdir "dev/checkpoints/n$long"
+expect_error EINVAL dev/error 'usage: checkpoint' put dev/ctl checkpoint
+expect_error EOPNOTSUPP dev/error 'keeps files, not memory' put dev/ctl 'checkpoint m memory=yes'
+expect_error EINVAL dev/error 'memory=maybe' put dev/ctl 'checkpoint m memory=maybe'
+expect_error EINVAL dev/error 'colour=red' put dev/ctl 'checkpoint m colour=red'
+expect_errno EPERM rm dev/checkpoints/a/info
+expect_errno EEXIST put dev/ctl "mv checkpoints/a 'checkpoints/two words'"
+check_eq "$(ls dev/checkpoints | wc -l)" 4
+
+# mv, labels
+mv dev/checkpoints/a dev/checkpoints/first
+check_eq "$(cat dev/checkpoints/first/files/etc/state)" one
+check_eq "$(stat -c %i dev/checkpoints/first/files/etc/state)" "$one"
+check_eq "$(field 'dev/checkpoints/two words/info' parent)" first
+put dev/checkpoints/first/ctl 'set label.who=me'
+check_eq "$(field dev/checkpoints/first/info label.who)" me
+expect_error EINVAL dev/error "no key 'who'" put dev/checkpoints/first/ctl 'set who=me'
+
+# ---- restore ----
+mkdir dev/jobs/long2
+put dev/jobs/long2/cmd 'sleep 1000'
+exec 3<dev/files/etc/state
+put dev/ctl 'restore first'
+check_not cat <&3 2>/dev/null
+exec 3<&-
+check_eq "$(cat dev/files/etc/state dev/workspace/state)" $'one\none'
+check_eq "$(run dev 'cat /etc/state state; readlink /srv/d/l')" $'one\none\nx'
+check_eq "$(field dev/jobs/long2/status ended)" killed
+check_eq "$(field dev/status generation)" 1
+check_eq "$(cat dev/changes)" ''
+put 'dev/checkpoints/two words/ctl' restore
+check_eq "$(run dev 'cat /etc/state')" two
+expect_error ENOENT dev/error "has no checkpoint 'nothing'" put dev/ctl 'restore nothing'
+expect_error ENOENT dev/error "no sandbox 'nobody'" put dev/ctl 'restore nobody/first'
+expect_error EINVAL dev/error 'usage: restore' put dev/ctl restore
+# another one's
+sandbox other
+put other/ctl 'restore dev/first'
+check_eq "$(run other 'cat /etc/state state; hostname; cat /etc/hostname')" $'one\none\nother\nother'
+mkdir other/checkpoints/of
+check_eq "$(field other/checkpoints/of/info parent)" dev/first
+# one of three goes; the others stay whole
+rmdir dev/checkpoints/'two words'
+check_not test -e 'dev/checkpoints/two words'
+check_eq "$(field "dev/checkpoints/$weird/info" parent)" first
+check_eq "$(cat "dev/checkpoints/$weird/files/etc/state")" three
+check_eq "$(cat dev/checkpoints/first/files/etc/state)" one
+# stopped and paused
+put dev/ctl stop
+mkdir dev/checkpoints/still
+put dev/ctl 'restore first'
+check_eq "$(field dev/status state)" stopped
+check_eq "$(cat dev/files/etc/state)" one
+put dev/ctl start
+put dev/ctl pause
+mkdir dev/checkpoints/frozen
+check_eq "$(field dev/status state)" paused
+put dev/ctl resume
+
+# ---- a daemon that was killed ----
+ids() { # of what the backend has
+	ls "$STATE/backends/local/checkpoints" | sed -n 's/^\([0-9a-f]*\)\.json$/\1/p'
+}
+for end in stop_cubefs kill_cubefs; do
+	cd /
+	"$end"
+	start_cubefs
+	cd "$MNT"
+	check_eq "$(ls dev/checkpoints | wc -l)" 5
+	check_eq "$(cat dev/checkpoints/first/files/etc/state)" one
+	check_eq "$(stat -c %i dev/checkpoints/first/files/etc/state)" "$one"
+	check_eq "$(field dev/checkpoints/first/info label.who)" me
+done
+for round in 1 2 3; do # just as one is taken or removed: whole, or not there
+	mkdir dev/checkpoints/"r$round"
+	rmdir dev/checkpoints/still 2>/dev/null || true
+	(mkdir dev/checkpoints/cut 2>/dev/null || true) &
+	cd /
+	kill_cubefs
+	wait $!
+	start_cubefs
+	cd "$MNT"
+	check_eq "$(cat dev/checkpoints/"r$round"/files/etc/state)" one
+	check_not test -e dev/checkpoints/still
+	if [ -e dev/checkpoints/cut ]; then
+		check_eq "$(cat dev/checkpoints/cut/files/etc/state)" one
+		rmdir dev/checkpoints/cut
+	fi
+done
+known() { # as many as are listed: first, one with a newline, frozen, r1 to r3, and one of other
+	[ "$(ids | wc -l)" -eq 7 ]
+}
+wait_for 20 known
+# what the backend lost is said, and listed no more
+cd /
+stop_cubefs
+lost=$(grep -l . "$STATE"/backends/local/checkpoints/*.json | head -n 1)
+rm "$lost"
+echo "{}" >"$STATE/backends/local/checkpoints/00000000000000ab.json" # and what nobody knows goes
+start_cubefs
+cd "$MNT"
+wait_for 20 grep -q 'has lost checkpoint' error
+wait_for 20 test ! -e "$STATE/backends/local/checkpoints/00000000000000ab.json"
+
+# ---- the end of a sandbox takes them along ----
+rm -rf other
+rm -rf dev
+check_not test -e dev
+wait_for 30 eval '[ -z "$(ids)" ]'
 cd /

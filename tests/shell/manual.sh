@@ -43,6 +43,8 @@ documented 'Verbs of a session' < <(verbs "$D/sessions/two/ctl")
 documented 'Verbs of a job' < <(verbs "$D/jobs/one/ctl")
 mkdir "$D/ports/80"
 documented 'Verbs of a port' < <(verbs "$D/ports/80/ctl")
+mkdir "$D/checkpoints/one"
+documented 'Verbs of a checkpoint' < <(verbs "$D/checkpoints/one/ctl")
 put "$D/ctl" pause
 documented 'Verbs of a sandbox' < <(verbs "$D/ctl")
 put "$D/ctl" stop

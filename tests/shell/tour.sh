@@ -20,6 +20,11 @@ echo 'cd project && make test' >dev/exec
 check_eq "$(cat dev/exec)" $'made\ntested' 'output of make'
 check_eq "$(cat dev/exit)" 0 exit
 
+mkdir dev/checkpoints/green
+echo broken >dev/workspace/project/Makefile
+echo 'restore green' >dev/ctl
+check_match "$(cat dev/workspace/project/Makefile)" '^all:'
+
 mkdir dev/jobs/server
 echo 'while :; do echo tick; sleep 0.1; done' >dev/jobs/server/cmd
 wait_for 10 grep -q tick dev/jobs/server/output

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other states of a sandbox's files: reset; what becomes of all else meanwhile, and when it fails. */
+/* Other states of a sandbox's files: reset, checkpoints, restore; what becomes of all else meanwhile, and when it fails. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/base/alloc.h"
+#include "ctl/checkpoint.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/errlog.h"
 #include "tests/unit/ctl/stage.h"
 
 static void faulty(struct stage *s, const char *lines)
@@ -96,6 +99,289 @@ static void reset_is_missing(void **state)
 	stage_close(&s);
 }
 
+/* ---- checkpoints ---- */
+
+static struct cube_checkpoint_entry *find(struct stage *s, const char *cube, const char *name)
+{
+	struct cube_checkpoint_entry *e;
+
+	cube_domain_enter(s->d);
+	e = cube_checkpoint_find(cube_domain_find(s->d, cube), name);
+	cube_domain_leave(s->d);
+	return e;
+}
+
+static int drop(struct stage *s, const char *cube, const char *name)
+{
+	struct cube_checkpoint_entry *e = find(s, cube, name);
+	int r;
+
+	assert_non_null(e);
+	cube_domain_enter(s->d);
+	r = cube_checkpoint_remove(e, &s->err);
+	cube_domain_leave(s->d);
+	return r;
+}
+
+struct count {
+	struct stage *s;
+	unsigned want;
+};
+
+static void count_one(void *ctx, const struct cube_checkpoint *c)
+{
+	(void)c;
+	++*(unsigned *)ctx;
+}
+
+/* Under the lock: mem does not wait for anybody. */
+static bool counts(void *ctx)
+{
+	const struct count *n = ctx;
+	unsigned is = 0;
+
+	assert_int_equal(
+		cube_backend_checkpoint_list(n->s->d->default_service->backend, count_one, &is, NULL), 0);
+	return is == n->want;
+}
+
+/* The backend has so many, by and by. */
+static void expect_count(struct stage *s, unsigned want)
+{
+	struct count n = {.s = s, .want = want};
+
+	assert_true(stage_until(s, counts, &n));
+}
+
+static void names(void **state)
+{
+	struct stage *s = *state;
+	struct cube_cube *c = stage_make(s, "a");
+
+	assert_int_equal(stage_cube(s, c, "checkpoint one"), 0);
+	assert_int_equal(stage_cube(s, c, "checkpoint 'two words' memory=no"), 0);
+	assert_non_null(find(s, "a", "two words"));
+	assert_int_equal(stage_cube(s, c, "checkpoint one"), -EEXIST);
+	assert_int_equal(stage_cube(s, c, "checkpoint last"), -EINVAL);
+	assert_int_equal(stage_cube(s, c, "checkpoint clone"), -EINVAL);
+	assert_int_equal(stage_cube(s, c, "checkpoint ''"), -EINVAL);
+	assert_int_equal(stage_cube(s, c, "checkpoint a/b"), -EINVAL);
+	assert_int_equal(stage_cube(s, c, "checkpoint .."), -EINVAL);
+	assert_int_equal(stage_cube(s, c, "checkpoint m memory=yes"), -EOPNOTSUPP);
+	assert_int_equal(stage_cube(s, c, "checkpoint m memory=x"), -EINVAL);
+	assert_int_equal(stage_cube(s, c, "checkpoint m x=y"), -EINVAL);
+	expect_count(s, 2);
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_checkpoint_rename(cube_checkpoint_find(c, "one"), "two words", &s->err),
+			 -EEXIST);
+	assert_int_equal(cube_checkpoint_rename(cube_checkpoint_find(c, "one"), "last", &s->err), -EINVAL);
+	assert_int_equal(cube_checkpoint_rename(cube_checkpoint_find(c, "one"), "1", &s->err), 0);
+	cube_domain_leave(s->d);
+	assert_null(find(s, "a", "one"));
+	assert_int_equal(drop(s, "a", "1"), 0);
+	expect_count(s, 1);
+	assert_int_equal(stage_root(s, "destroy a"), 0);
+	expect_count(s, 0);
+}
+
+static void restored(void **state)
+{
+	struct stage *s = *state;
+	struct cube_cube *a = stage_make(s, "a"), *b = stage_make(s, "b");
+
+	expect_run(s, a, "write /tmp/f one; write /workspace/f one", 0, "");
+	assert_int_equal(stage_cube(s, a, "checkpoint one"), 0);
+	expect_run(s, a, "write /tmp/f two; write /workspace/f two", 0, "");
+	assert_int_equal(stage_cube(s, a, "checkpoint two"), 0);
+	assert_string_equal(find(s, "a", "two")->parent, find(s, "a", "one")->id);
+	assert_int_equal(stage_cube(s, a, "restore one"), 0);
+	assert_int_equal(a->generation, 1);
+	expect_run(s, a, "cat /tmp/f; cat /workspace/f", 0, "one\none\n");
+	assert_int_equal(stage_cube(s, b, "restore a/two"), 0);
+	expect_run(s, b, "cat /tmp/f", 0, "two\n");
+	assert_int_equal(stage_cube(s, b, "restore two"), -ENOENT);
+	assert_int_equal(stage_cube(s, b, "restore a/three"), -ENOENT);
+	assert_int_equal(stage_cube(s, b, "restore c/two"), -ENOENT);
+	assert_int_equal(stage_cube(s, b, "checkpoint of"), 0);
+	assert_string_equal(find(s, "b", "of")->parent, find(s, "a", "two")->id);
+	/* what came from one that is deleted came from its parent */
+	assert_int_equal(drop(s, "a", "two"), 0);
+	expect_count(s, 2);
+	assert_string_equal(find(s, "b", "of")->parent, find(s, "a", "one")->id);
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_CHECKPOINT, find(s, "a", "one"), "set label.x=y"), 0);
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_CHECKPOINT, find(s, "a", "one"), "set x=y"), -EINVAL);
+	assert_int_equal(stage_cube(s, a, "stop 0"), 0);
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_CHECKPOINT, find(s, "a", "one"), "restore"), 0);
+	assert_int_equal(a->phase, CUBE_STOPPED);
+}
+
+static void other_backend(void **state)
+{
+	struct stage s;
+	struct cube_cube *a, *b, *c;
+
+	(void)state;
+	stage_open(&s, "[backend one]\nkind=mem\n[backend two]\nkind=mem\n[backend bare]\nkind=mem\n"
+		       "caps=-checkpoints\n");
+	a = stage_make(&s, "a backend=one");
+	b = stage_make(&s, "b backend=two");
+	c = stage_make(&s, "c backend=bare");
+	assert_int_equal(stage_cube(&s, a, "checkpoint x"), 0);
+	assert_int_equal(stage_cube(&s, b, "restore a/x"), -EINVAL);
+	assert_int_equal(stage_cube(&s, c, "checkpoint x"), -EOPNOTSUPP);
+	stage_close(&s);
+}
+
+/* Whole or not at all; the name is free after a failure. */
+static void taking_fails(void **state)
+{
+	struct stage s;
+	struct cube_cube *c;
+
+	(void)state;
+	faulty(&s, "fail=checkpoint:ENOSPC:1 checkpoint_remove:EREMOTEIO:1\nlose=restore:EREMOTEIO:1");
+	c = stage_make(&s, "a");
+	assert_int_equal(stage_cube(&s, c, "checkpoint x"), -ENOSPC);
+	assert_null(find(&s, "a", "x"));
+	assert_null(c->doing);
+	expect_run(&s, c, "write /tmp/f mine", 0, "");
+	assert_int_equal(stage_cube(&s, c, "checkpoint x"), 0);
+	expect_count(&s, 1);
+	/* done, and its answer lost: what is there is looked at */
+	expect_run(&s, c, "write /tmp/f other", 0, "");
+	assert_int_equal(stage_cube(&s, c, "restore x"), -EREMOTEIO);
+	expect_run(&s, c, "cat /tmp/f", 0, "mine\n");
+	stage_close(&s);
+}
+
+static bool busy(void *ctx)
+{
+	return ((struct cube_cube *)ctx)->doing != NULL;
+}
+
+static int take(struct stage *s, struct cube_cube *c, struct cube_checkpoint_entry **ret)
+{
+	int r;
+
+	cube_domain_enter(s->d);
+	r = cube_checkpoint_take(c, "x", ret, &s->err);
+	cube_domain_leave(s->d);
+	return r;
+}
+
+static void let_go(struct stage *s, struct cube_checkpoint_entry *e)
+{
+	cube_domain_enter(s->d);
+	cube_checkpoint_unref(e);
+	cube_domain_leave(s->d);
+}
+
+static bool over(void *ctx)
+{
+	return ((const struct cube_checkpoint_entry *)ctx)->phase != CUBE_CHECKPOINT_TAKING;
+}
+
+/* Who asked gives up, or the sandbox goes: there is none, here and at the backend. */
+static void taking_is_called_off(void **state)
+{
+	struct cube_checkpoint_entry *e;
+	struct stage s;
+	struct cube_cube *c;
+
+	(void)state;
+	faulty(&s, "delay=checkpoint:300");
+	c = stage_make(&s, "a");
+	assert_int_equal(take(&s, c, &e), 0);
+	assert_true(stage_until(&s, busy, c));
+	assert_int_equal(stage_cube(&s, c, "checkpoint y"), -EBUSY);
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_checkpoint_take(c, "x", &(struct cube_checkpoint_entry *){NULL}, &s.err),
+			 -EEXIST);
+	cube_checkpoint_leave(e);
+	cube_domain_leave(s.d);
+	assert_true(stage_until(&s, over, e));
+	assert_int_equal(e->phase, CUBE_CHECKPOINT_FAILED);
+	assert_int_equal(e->failure.code, -EINTR);
+	let_go(&s, e);
+	expect_count(&s, 0);
+	assert_int_equal(take(&s, c, &e), 0);
+	assert_int_equal(stage_root(&s, "destroy a"), 0);
+	assert_true(stage_until(&s, over, e));
+	assert_int_equal(e->phase, CUBE_CHECKPOINT_FAILED);
+	let_go(&s, e);
+	expect_count(&s, 0);
+	stage_close(&s);
+}
+
+static bool pinned(void *ctx)
+{
+	return ((const struct cube_checkpoint_entry *)ctx)->uses > 0;
+}
+
+static void restoring_keeps_it(void **state)
+{
+	struct cube_life_call call = {.what = CUBE_LIFE_RESTORE};
+	struct cube_checkpoint_entry *e;
+	struct stage s;
+	struct cube_cube *c;
+
+	(void)state;
+	faulty(&s, "delay=restore:300");
+	c = stage_make(&s, "a");
+	assert_int_equal(stage_cube(&s, c, "checkpoint x"), 0);
+	e = find(&s, "a", "x");
+	call.checkpoint = e;
+	call.cancelled = true; /* nobody waits */
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_cube_life(c, &call, &s.err), 0);
+	assert_true(pinned(e));
+	assert_int_equal(cube_checkpoint_remove(e, &s.err), -EBUSY);
+	cube_domain_leave(s.d);
+	assert_int_equal(stage_cube(&s, c, "wait running 20"), 0);
+	while (drop(&s, "a", "x") == -EBUSY)
+		(void)stage_phase(&s, c, CUBE_RUNNING);
+	expect_count(&s, 0);
+	stage_close(&s);
+}
+
+static char *error_text(struct stage *s, struct cube_cube *c)
+{
+	struct cube_buf text = CUBE_BUF(65536);
+	char *copy;
+
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_errlog_text(c->errors, &text), 0);
+	cube_domain_leave(s->d);
+	copy = cube_strdup(cube_buf_str(&text));
+	cube_buf_done(&text);
+	return copy;
+}
+
+/* mem has lost it by then: that is said, and it is listed no more. What outlives a daemon: tests/shell/checkpoints.sh */
+static void over_a_kill(void **state)
+{
+	struct stage s;
+	struct cube_cube *c;
+	char *text;
+
+	(void)state;
+	faulty(&s, "");
+	c = stage_make(&s, "a");
+	assert_int_equal(stage_cube(&s, c, "checkpoint 'a\\b'"), 0);
+	assert_int_equal(stage_verb(&s, CUBE_SCOPE_CHECKPOINT, find(&s, "a", "a\\b"), "set label.l=v"), 0);
+	stage_killed(&s);
+	stage_up(&s);
+	for (unsigned i = 0; find(&s, "a", "a\\b") != NULL; i++) {
+		assert_true(i < 10000);
+		(void)usleep(1000);
+	}
+	c = cube_domain_find(s.d, "a");
+	text = error_text(&s, c);
+	assert_non_null(strstr(text, "backend 'mem' has lost checkpoint 'a"));
+	cube_free(text);
+	stage_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +389,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reset_in_states, stage_setup, stage_teardown),
 		cmocka_unit_test(reset_fails),
 		cmocka_unit_test(reset_is_missing),
+		cmocka_unit_test_setup_teardown(names, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(restored, stage_setup, stage_teardown),
+		cmocka_unit_test(other_backend),
+		cmocka_unit_test(taking_fails),
+		cmocka_unit_test(taking_is_called_off),
+		cmocka_unit_test(restoring_keeps_it),
+		cmocka_unit_test(over_a_kill),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,10 +19,15 @@
 #define MANUAL_MAX (1 << 20)
 
 static const char *const titles[CUBE_SCOPE_COUNT] = {
-	[CUBE_SCOPE_ROOT] = "Verbs of the root",       [CUBE_SCOPE_BACKEND] = "Verbs of a backend",
-	[CUBE_SCOPE_TEMPLATE] = "Verbs of a template", [CUBE_SCOPE_CUBE] = "Verbs of a sandbox",
-	[CUBE_SCOPE_SESSION] = "Verbs of a session",   [CUBE_SCOPE_JOB] = "Verbs of a job",
-	[CUBE_SCOPE_POOL] = "Verbs of a pool",         [CUBE_SCOPE_PORT] = "Verbs of a port",
+	[CUBE_SCOPE_ROOT] = "Verbs of the root",
+	[CUBE_SCOPE_BACKEND] = "Verbs of a backend",
+	[CUBE_SCOPE_TEMPLATE] = "Verbs of a template",
+	[CUBE_SCOPE_CUBE] = "Verbs of a sandbox",
+	[CUBE_SCOPE_SESSION] = "Verbs of a session",
+	[CUBE_SCOPE_JOB] = "Verbs of a job",
+	[CUBE_SCOPE_POOL] = "Verbs of a pool",
+	[CUBE_SCOPE_PORT] = "Verbs of a port",
+	[CUBE_SCOPE_CHECKPOINT] = "Verbs of a checkpoint",
 };
 
 /* A file of the source tree, found from where this one was compiled. NUL ended; freed by the test. */

@@ -17,7 +17,7 @@ static void check_listings(void **state)
 	assert_string_equal(
 		rig_ls("dev"),
 		". .. ctl exec exit workspace logs metrics status info.json error access env files "
-		"sessions jobs ports ");
+		"checkpoints sessions jobs ports ");
 	assert_string_equal(rig_ls("dev/jobs"), ". .. clone ");
 	assert_string_equal(rig_ls("dev/sessions"), ". .. main ");
 	assert_string_equal(rig_ls("dev/sessions/main"), ". .. exec exit env cwd user status ctl ");
@@ -151,7 +151,7 @@ static void check_refusals(void **state)
 		{CUBE_REQ_MKDIR, "", "-x", -EINVAL},
 		{CUBE_REQ_MKDIR, "", ".x", -EINVAL},
 		{CUBE_REQ_MKDIR, "", "help", -EINVAL},
-		{CUBE_REQ_MKDIR, "dev", "checkpoints", -ENOENT},
+		{CUBE_REQ_MKDIR, "dev", "desktop", -ENOENT},
 		{CUBE_REQ_MKDIR, "dev/jobs", "7", -EINVAL},
 		{CUBE_REQ_MKDIR, "dev/jobs", "last", -EINVAL},
 		{CUBE_REQ_MKDIR, "backends", "x", -ENOENT},
