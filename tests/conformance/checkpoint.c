@@ -341,6 +341,59 @@ static void changes(struct subject *s)
 	cube_free(id);
 }
 
+#define DISK_LIMIT (UINT64_C(16) << 20)
+
+/* As much as it takes; the limit must stop it. */
+static void expect_full(struct subject *s, const char *id)
+{
+	static const char block[1u << 20];
+	struct cube_root root = expect_root(s, id);
+	int fd = openat(workspace(&root), "full", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), rc = 0;
+	uint64_t done = 0;
+
+	assert_true(fd >= 0);
+	while (rc == 0 && done < 4 * DISK_LIMIT) {
+		ssize_t n = write(fd, block, sizeof(block));
+
+		rc = n < 0 || fsync(fd) < 0 ? -errno : 0;
+		done += n > 0 ? (uint64_t)n : 0;
+	}
+	assert_true(rc == -EDQUOT || rc == -ENOSPC);
+	assert_in_range(done, DISK_LIMIT / 2, DISK_LIMIT);
+	(void)close(fd);
+	cube_root_close(&root);
+}
+
+/* Whatever files it gets, its limit stays; a checkpoint has none and takes nothing of it. */
+static void limited(struct subject *s)
+{
+	char uid[17], *id = NULL, *fork = NULL;
+	struct cube_spec spec = stage_spec(uid);
+	struct cube_err err;
+
+	spec.limits.disk = DISK_LIMIT;
+	if (cube_backend_create(s->stage.b, &spec, NULL, &id, &err) < 0)
+		fail_msg("create: %s", err.text);
+	put_both(s, id, "first\n");
+	take(s, id, ONE);
+	expect_full(s, id);
+	restore(s, id, ONE);
+	expect_both(s, id, "first\n");
+	expect_full(s, id);
+	spec = stage_spec(uid);
+	spec.limits.disk = DISK_LIMIT;
+	spec.from = ONE;
+	if (cube_backend_create(s->stage.b, &spec, NULL, &fork, &err) < 0)
+		fail_msg("create from a checkpoint: %s", err.text);
+	expect_both(s, fork, "first\n");
+	expect_full(s, fork);
+	drop(s, ONE);
+	assert_int_equal(cube_backend_destroy(s->stage.b, fork, NULL), 0);
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(fork);
+	cube_free(id);
+}
+
 const struct check checks_checkpoint[] = {
 	{"checkpoint life", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, life},
 	{"checkpoint read only", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, read_only},
@@ -349,6 +402,7 @@ const struct check checks_checkpoint[] = {
 	 restored_stopped},
 	{"checkpoint forked", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, forked},
 	{"checkpoint restored elsewhere", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, restored_elsewhere},
+	{"checkpoint limited", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES | CUBE_CAP_DISK, 0, limited},
 	{"reset", CUBE_CAP_RESET | CUBE_CAP_FILES, 0, reset},
 	{"changes", CUBE_CAP_CHANGES | CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, changes},
 	{.name = NULL},
