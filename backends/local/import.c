@@ -238,7 +238,12 @@ int cube_local_template_import(struct cube_backend *base, const struct cube_temp
 		.b = b,
 		.order = o,
 		.tmp = CUBE_LOCAL_IMPORT_TMP,
-		.im = {.ids = &b->host->ids, .root = -1, .order = o, .cancel = cancel, .to = 100},
+		.im = {.ids = &b->host->ids,
+		       .bounds = b->bounds,
+		       .root = -1,
+		       .order = o,
+		       .cancel = cancel,
+		       .to = 100},
 	};
 	int rc;
 

@@ -15,10 +15,11 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define IMPORT_SAY_NS UINT64_C(1000000000)
-#define IMPORT_LOOK   (UINT64_C(16) << 20) /* bytes between two looks at the disk */
-#define IMPORT_FREE   (UINT64_C(1) << 30)  /* the larger of this and a 20th stays free */
-#define IMPORT_BLOCK  ((size_t)256 << 10)
+#define IMPORT_SAY_NS       UINT64_C(1000000000)
+#define IMPORT_LOOK_ENTRIES 4096                 /* the same of entries, which may be empty */
+#define IMPORT_LOOK         (UINT64_C(16) << 20) /* bytes between two looks at the disk */
+#define IMPORT_FREE         (UINT64_C(1) << 30)  /* the larger of this and a 20th stays free */
+#define IMPORT_BLOCK        ((size_t)256 << 10)
 
 void cube_local_import_say(struct cube_local_import *im, const char *what)
 {
@@ -48,11 +49,17 @@ int cube_local_import_room(struct cube_local_import *im)
 	struct statvfs v;
 	uint64_t least, left;
 
-	if (im->bytes - im->looked < IMPORT_LOOK)
+	if ((im->bounds.bytes > 0 && im->bytes > im->bounds.bytes) ||
+	    (im->bounds.files > 0 && im->entries > im->bounds.files))
+		return -EDQUOT;
+	if (im->bytes - im->looked < IMPORT_LOOK &&
+	    (im->entries == 0 || im->entries % IMPORT_LOOK_ENTRIES != 0))
 		return 0;
 	im->looked = im->bytes;
 	if (fstatvfs(im->root, &v) < 0)
 		return -errno;
+	if (v.f_files > 0 && v.f_favail < v.f_files / 20) /* names take room as well */
+		return -ENOSPC;
 	least = (uint64_t)v.f_blocks * v.f_frsize / 20;
 	left = (uint64_t)v.f_bavail * v.f_frsize;
 	return left < (least > IMPORT_FREE ? least : IMPORT_FREE) ? -ENOSPC : 0;

@@ -14,6 +14,7 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -351,6 +352,11 @@ static int tar_refuse(const struct tar *t, const char *raw, int code)
 		if (tar_reasons[i].code == code)
 			return cube_fail(t->err, -EINVAL, "damaged archive: %.120s: %s",
 					 raw ? raw : "(no name)", tar_reasons[i].why);
+	if (code == -EDQUOT)
+		return cube_fail(t->err, code,
+				 "%.120s: the archive becomes more than a template may be: %" PRIu64
+				 " bytes (template_size; 0: any) or %" PRIu64 " entries (template_files)",
+				 raw ? raw : "(no name)", t->im->bounds.bytes, t->im->bounds.files);
 	if (code == -EBADMSG)
 		return cube_fail(t->err, -EINVAL, "damaged archive: %.120s: %s", raw ? raw : "(no name)",
 				 archive_error_string(t->a) ? archive_error_string(t->a)
@@ -365,10 +371,13 @@ static int tar_entry(struct tar *t, struct archive_entry *e)
 	char path[PATH_MAX];
 	int rc = tar_name(raw, path, sizeof(path));
 
-	if (rc == 0 && !*path) /* the root itself: its mode stays ours */
+	t->im->entries += t->how != CUBE_TAR_WHITEOUTS; /* its names come again */
+	if (rc == 0 && !*path)                          /* the root itself: its mode stays ours */
 		return 0;
 	if (t->how != CUBE_TAR_PLAIN && rc == 0 && tar_is_whiteout(path) != (t->how == CUBE_TAR_WHITEOUTS))
 		return 0; /* it is the other pass's */
+	if (rc == 0)
+		rc = cube_local_import_room(t->im);
 	if (rc == 0) {
 		char cut[PATH_MAX];
 

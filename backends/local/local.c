@@ -28,9 +28,10 @@
 	 CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD | CUBE_CAP_ADOPT | CUBE_CAP_ACCESS |              \
 	 CUBE_CAP_ACCOUNTS | CUBE_CAP_HOSTS | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES)
 
-#define LOCAL_MEMORY       (UINT64_C(2) << 30)
-#define LOCAL_PIDS         1024
-#define LOCAL_LEAST_MEMORY (UINT64_C(16) << 20) /* with less not even a shell starts for certain */
+#define LOCAL_MEMORY         (UINT64_C(2) << 30)
+#define LOCAL_PIDS           1024
+#define LOCAL_TEMPLATE_FILES 10000000u
+#define LOCAL_LEAST_MEMORY   (UINT64_C(16) << 20) /* with less not even a shell starts for certain */
 
 /* ---- configuration ---- */
 
@@ -76,10 +77,29 @@ static const struct {
 	{"cpus", "a number of processors, 0.01 or more", read_cpus},
 };
 
+/* Bounds of templates; 0: none. */
+static int local_configure_bounds(struct cube_local *b, const struct cube_conf_section *conf,
+				  struct cube_err *err)
+{
+	const char *size = cube_conf_get(conf, "template_size"),
+		   *files = cube_conf_get(conf, "template_files");
+
+	b->bounds = (struct cube_local_bounds){.files = LOCAL_TEMPLATE_FILES};
+	if (size && cube_num_size(size, &b->bounds.bytes) < 0)
+		return cube_fail(err, -EINVAL, "backend %s: template_size = %s: a size is wanted, 0 for any",
+				 b->base.name, size);
+	if (files && cube_num_u64(files, UINT64_MAX, &b->bounds.files) < 0)
+		return cube_fail(err, -EINVAL,
+				 "backend %s: template_files = %s: a number is wanted, 0 for any",
+				 b->base.name, files);
+	return 0;
+}
+
 static int local_configure(struct cube_local *b, const struct cube_conf_section *conf, struct cube_err *err)
 {
-	static const char *const known[] = {"kind", "default", "uid_base",    "memory", "pids",
-					    "cpus", "store",   "store_limit", NULL};
+	static const char *const known[] = {"kind",          "default",        "uid_base", "memory",
+					    "pids",          "cpus",           "store",    "store_limit",
+					    "template_size", "template_files", NULL};
 	int rc = conf != NULL ? cube_conf_check(conf, known, err) : 0;
 
 	if (rc < 0)
@@ -92,7 +112,7 @@ static int local_configure(struct cube_local *b, const struct cube_conf_section 
 			return cube_fail(err, -EINVAL, "backend %s: %s = %s: %s is wanted", b->base.name,
 					 local_keys[i].key, text, local_keys[i].wanted);
 	}
-	return 0;
+	return local_configure_bounds(b, conf, err);
 }
 
 /* ---- open, close ---- */

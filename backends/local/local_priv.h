@@ -46,8 +46,14 @@
 
 extern const struct cube_backend_ops cube_backend_local;
 
+/* What an archive may become, however small it is itself. 0: no bound but the disk. */
+struct cube_local_bounds {
+	uint64_t bytes, files;
+};
+
 struct cube_local {
 	struct cube_backend base;
+	struct cube_local_bounds bounds; /* of templates */
 	struct cube_loop *loop;
 	const struct cube_local_host *host;
 	struct cube_local_store store; /* of the layers */

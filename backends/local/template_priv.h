@@ -44,7 +44,9 @@ struct cube_local_import {
 	const struct cube_template_order *order;
 	struct cube_cancel *cancel;
 	unsigned from, to;                  /* percent that this part of it is from and to */
+	struct cube_local_bounds bounds;    /* -EDQUOT above */
 	uint64_t bytes, files, skipped;     /* so far */
+	uint64_t entries;                   /* of archives, whatever becomes of them */
 	uint64_t said;                      /* when the last line of progress was written */
 	uint64_t looked;                    /* bytes when the room on the disk was last looked at */
 	char fingerprint[CUBE_DIGEST_TEXT]; /* result */
@@ -53,7 +55,8 @@ struct cube_local_import {
 void cube_local_import_say(struct cube_local_import *im, const char *what);
 /* One line a second at most. @done of @all of this part, 0: not known. */
 void cube_local_import_progress(struct cube_local_import *im, uint64_t done, uint64_t all);
-/* -ENOSPC: what is to be kept free on the disk would be used up. */
+/* -ENOSPC: what is to be kept free on the disk would be used up. -EDQUOT: it is more than its bounds. To be asked at
+ * each entry and piece. */
 int cube_local_import_room(struct cube_local_import *im);
 
 /* From a directory, whose fingerprint is known at the end. */

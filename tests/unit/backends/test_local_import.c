@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -300,11 +301,49 @@ static void what_is_missing(void **state)
 	place_close(&p);
 }
 
+/* A small archive that becomes a large template, by its data or by names alone, ends at the bounds. */
+static void bombs(void **state)
+{
+	static char zeros[1 << 20];
+	struct cube_err err = {0};
+	struct den_tar *t;
+	struct place p;
+	char name[32];
+
+	(void)state;
+	for (unsigned mib = 2; mib <= 8; mib += 6) {
+		t = den_tar_new("gzip");
+		for (unsigned i = 0; i < mib; i++) {
+			(void)snprintf(name, sizeof(name), "zeros-%u", i);
+			den_tar_add(t, name, S_IFREG, 0644, 0, zeros, sizeof(zeros));
+		}
+		place_open(&p);
+		p.im.bounds.bytes = 4 << 20;
+		assert_int_equal(unpack(&p, den_tar_end(t), &err), mib == 2 ? 0 : -EDQUOT);
+		assert_true(p.im.bytes <= 5 << 20);
+		place_close(&p);
+	}
+	assert_non_null(strstr(err.text, "template_size"));
+	for (unsigned n = 1000; n <= 1001; n++) {
+		t = den_tar_new("gzip");
+		for (unsigned i = 0; i < n; i++) {
+			(void)snprintf(name, sizeof(name), "e%u", i % 500);
+			den_tar_add(t, name, S_IFREG, 0644, 0, NULL, 0);
+		}
+		place_open(&p);
+		p.im.bounds.files = 1000;
+		assert_int_equal(unpack(&p, den_tar_end(t), &err), n == 1000 ? 0 : -EDQUOT);
+		place_close(&p);
+	}
+	assert_non_null(strstr(err.text, "1000 entries (template_files)"));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries),   cmocka_unit_test(refusals),   cmocka_unit_test(filters),
 		cmocka_unit_test(cut_short), cmocka_unit_test(no_archive), cmocka_unit_test(what_is_missing),
+		cmocka_unit_test(bombs),
 	};
 
 	if (geteuid() != 0)
