@@ -41,6 +41,15 @@ for ready in 'port 8080' 'http http://127.0.0.1:8080/index.html'; do
 	rmdir "$MNT/dev"
 done
 
+# a start that fails is a job like any other: seen, and in nobody's way
+put "$T/t/start" 'echo broken >&2; exit 7'
+: >"$T/t/ready"
+sandbox dev template=t
+check_eq "$(cat <>"$MNT/dev/jobs/1/exit")" 7
+check_eq "$(cat "$MNT/dev/jobs/1/stderr")" broken
+check_eq "$(run dev 'echo fine')" fine
+rmdir "$MNT/dev"
+
 # what ends is no readiness: create is refused, and leaves nothing
 put "$T/t/ready" 'exec 2>/dev/null; sleep 1000'
 (echo 'create dev template=t' >"$MNT/ctl") 2>/dev/null &
