@@ -8,6 +8,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
 #include "backends/base/file.h"
+#include "ctl/checkpoint_priv.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/cube.h"
 #include "ctl/event.h"
@@ -138,13 +139,15 @@ static int spec_copy(struct cube_cube *c, struct cube_spec_parts *p)
 
 int cube_spec_make(struct cube_cube *c, struct cube_spec_parts *ret)
 {
-	*ret = (struct cube_spec_parts){.spec = {
-						.uid = c->uid,
-						.template = c->template,
-						.limits = c->limits,
-						.net = c->net,
-						.privileged = c->privileged,
-					}};
+	*ret = (struct cube_spec_parts){
+		.spec = {
+			.uid = c->uid,
+			.template = c->template,
+			.from = cube_own(c)->from != NULL ? cube_own(c)->from->id : NULL,
+			.limits = c->limits,
+			.net = c->net,
+			.privileged = c->privileged,
+		}};
 	int r = spec_fill(c, ret);
 	if (r == 0)
 		r = spec_copy(c, ret);
@@ -305,7 +308,7 @@ static int create_fill(struct cube_cube *c, const char *name, const struct cube_
 		r = create_template(c, err);
 	if (r == 0)
 		r = create_fill_env(c, err);
-	if (r == 0 && c->adopted == NULL)
+	if (r == 0 && c->adopted == NULL && cube_own(c)->from == NULL)
 		r = cube_template_usable(c->service, c->template, NULL, err);
 	if (r >= 0)
 		r = create_check_spec(c, err);
@@ -333,7 +336,9 @@ void cube_create_go(struct cube_cube *c)
 
 	if (c->phase != CUBE_CREATING || c->domain->closing)
 		return;
-	int r = c->adopted != NULL ? 0 : cube_template_usable(c->service, c->template, &t, &err);
+	int r = c->adopted != NULL || own->from != NULL
+			? 0
+			: cube_template_usable(c->service, c->template, &t, &err);
 	if (r == 1) {
 		cube_waiter_init(&own->template_wait, create_template_ready);
 		cube_wait_add(&t->changed, &own->template_wait);
@@ -364,6 +369,8 @@ static int create_accept(struct cube_cube *c, struct cube_err *err)
 	cube_own(c)->sync_due = !c->service->backend->ops->beside_state;
 	if (r == 0)
 		r = cube_state_save(c, err);
+	if (r == 0 && cube_own(c)->from != NULL)
+		r = cube_state_save_env(c, err);
 	if (r == 0 && !cube_own(c)->unseen)
 		r = cube_cube_enlist(c, err);
 	if (r < 0)
@@ -527,6 +534,95 @@ int cube_cube_create(struct cube_domain *d, const struct cube_caller *by, const 
 		     struct cube_err *err)
 {
 	return cube_create_as(d, by, name, keys, n_keys, true, ret, err);
+}
+
+/* ---- Of another one ---- */
+
+static int from_refuse(const struct cube_create_key *keys, size_t n, struct cube_err *err)
+{
+	static const char *const no[] = {"template", "pool", "adopt"};
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < CUBE_COUNT(no); k++)
+			if (strcmp(keys[i].key, no[k]) == 0)
+				return cube_fail(err, -EINVAL,
+						 "%s=%s: its files are those of another sandbox", no[k],
+						 keys[i].value);
+	return 0;
+}
+
+/* What was said of the parent, when it was made and since. */
+static int from_settings(struct cube_cube *c, struct cube_cube *parent, struct cube_err *err)
+{
+	struct cube_own *own = cube_own(c), *old = cube_own(parent);
+	cube_auto(cube_json_auto) json_t *inside = cube_inside_save(old);
+
+	c->service = parent->service;
+	c->limits = parent->limits;
+	c->net = parent->net;
+	c->privileged = parent->privileged;
+	c->command_timeout_s = parent->command_timeout_s;
+	c->resume = parent->resume;
+	c->times = parent->times;
+	c->times.ends_wall = c->times.lease_wall = 0;
+	if (inside == NULL || cube_inside_load(own, inside) < 0 ||
+	    cube_buf_add(&own->env_keys, cube_buf_str(&old->env_keys), old->env_keys.len) < 0)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	return cube_keys_copy(c, parent, err);
+}
+
+/* The parent's environment, with what the line says. */
+static int from_env(struct cube_cube *c, const struct cube_cube *parent, struct cube_err *err)
+{
+	struct cube_own *own = cube_own(c);
+	int r;
+
+	cube_buf_reset(&c->env);
+	r = cube_env_apply(cube_buf_str((struct cube_buf *)(uintptr_t)&parent->env), parent->env.len,
+			   cube_buf_str(&own->env_keys), own->env_keys.len, &c->env);
+	cube_env_text_unref(own->env_text);
+	own->env_text = r == 0 ? cube_create_env_text(cube_buf_str(&c->env), c->env.len) : NULL;
+	c->env_version = 1;
+	return own->env_text != NULL ? 0 : cube_fail(err, r < 0 ? r : -ENOMEM, "the environment");
+}
+
+static int from_fill(struct cube_cube *c, struct cube_cube *parent, struct cube_checkpoint_entry *from,
+		     struct cube_err *err)
+{
+	c->created_wall = c->used_wall = cube_clock_wall();
+	cube_own(c)->from = cube_checkpoint_ref(from);
+	c->parent = from->name != NULL ? cube_asprintf("%s/%s", parent->name, from->name)
+				       : cube_strdup(parent->name);
+	if (c->parent == NULL || cube_checkpoint_restored(c, from) < 0)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	return from_settings(c, parent, err);
+}
+
+int cube_create_from(struct cube_cube *parent, struct cube_checkpoint_entry *from, const char *name,
+		     const struct cube_create_key *keys, size_t n_keys, struct cube_cube **ret,
+		     struct cube_err *err)
+{
+	struct cube_cube *c;
+	int r = create_check_name(parent->domain, name, err);
+
+	if (r == 0)
+		r = from_refuse(keys, n_keys, err);
+	if (r < 0)
+		return r;
+	c = cube_cube_new(parent->domain);
+	if (c == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	r = from_fill(c, parent, from, err);
+	if (r == 0)
+		r = create_fill(c, name, keys, n_keys, err);
+	if (r == 0)
+		r = from_env(c, parent, err);
+	if (r < 0) {
+		cube_cube_unref(c);
+		return r;
+	}
+	*ret = c;
+	return create_made(c, err);
 }
 
 /* ---- Removal ---- */

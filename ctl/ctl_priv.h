@@ -213,11 +213,12 @@ struct cube_own {
 	size_t n_extra;
 	struct cube_volume_use *volumes; /* volumes (volume_priv.h) */
 	size_t n_volumes;
-	struct cube_list checkpoints_gone; /* checkpoints that are being removed */
-	char checkpoint_base[17];          /* id of the one that its files came from; "": none */
-	struct cube_binds binds;           /* bind.h */
-	struct cube_list transfers;        /* struct cube_transfer: put and get under way (transfer.c) */
-	bool binds_told;                   /* the backend knows all of them since the daemon's start */
+	struct cube_list checkpoints_gone;  /* checkpoints that are being removed */
+	struct cube_checkpoint_entry *from; /* it is made of that one; referenced; NULL: of its template */
+	char checkpoint_base[17];           /* id of the one that its files came from; "": none */
+	struct cube_binds binds;            /* bind.h */
+	struct cube_list transfers;         /* struct cube_transfer: put and get under way (transfer.c) */
+	bool binds_told;                    /* the backend knows all of them since the daemon's start */
 	struct cube_env_text
 		*env_text; /* c.env over the defaults, shared with the sessions that have seen it */
 	struct cube_inside inside;
@@ -313,6 +314,8 @@ void cube_cube_adopt(struct cube_cube *c);       /* after a load: find out what 
 
 /* keys.c: parses a create line into @c; all refusals happen here. */
 int cube_keys_apply(struct cube_cube *c, const struct cube_create_key *keys, size_t n, struct cube_err *err);
+/* The same keys of the backend as @from has. */
+int cube_keys_copy(struct cube_cube *c, struct cube_cube *from, struct cube_err *err);
 /* adopt.c: may @c take over the one that it names? What it is made of cannot be said with it. */
 int cube_adopt_check(struct cube_cube *c, struct cube_err *err);
 /* On a pool thread, no lock: takes it over and lets it run; op->info is what was found. */
@@ -343,6 +346,11 @@ void cube_labels_free(struct cube_map *labels);
 int cube_create_as(struct cube_domain *d, const struct cube_caller *by, const char *name,
 		   const struct cube_create_key *keys, size_t n_keys, bool keep, struct cube_cube **ret,
 		   struct cube_err *err);
+/* The same with the files of @from, a checkpoint of @parent, and with all that was said of @parent but its volumes and
+ * ports; keys come on top. */
+int cube_create_from(struct cube_cube *parent, struct cube_checkpoint_entry *from, const char *name,
+		     const struct cube_create_key *keys, size_t n_keys, struct cube_cube **ret,
+		     struct cube_err *err);
 /* Would it be accepted? Nothing is made. */
 int cube_create_check(struct cube_domain *d, const struct cube_create_key *keys, size_t n,
 		      struct cube_err *err);

@@ -146,6 +146,7 @@ static void cube_free_keys(struct cube_own *own)
 	}
 	cube_free(own->extra);
 	cube_use_free(&own->c);
+	cube_checkpoint_unref(own->from);
 	cube_binds_free(&own->binds);
 	cube_transfers_free(&own->c);
 	cube_buf_done(&own->env_keys);
@@ -187,6 +188,7 @@ void cube_cube_unref(struct cube_cube *c)
 	cube_free(c->id);
 	cube_free(c->template);
 	cube_free(c->pool);
+	cube_free(c->parent);
 	cube_free(c->adopted);
 	cube_free(own);
 }

@@ -77,7 +77,8 @@ struct cube_cube {
 	/* what it was made with (create keys), owned strings */
 	char *adopted; /* the id at the backend of what it took over, and lets go at its end; NULL: made here */
 	char *template;
-	char *pool;     /* that it is from; NULL: none */
+	char *pool; /* that it is from; NULL: none */
+	char *parent; /* what it was forked from: "SANDBOX" or "SANDBOX/CHECKPOINT", as these were called; NULL: nothing */
 	bool pool_cold; /* and none was ready there: it was made */
 	struct cube_limits limits;
 	enum cube_net net;

@@ -22,6 +22,13 @@ static int key_bad(struct cube_err *err, const char *key, const char *value, con
 	return cube_fail(err, -EINVAL, "%s=%s: %s", key, value, what);
 }
 
+/* create and fork have taken it away. */
+static int key_from(struct cube_cube *c, const char *value, struct cube_err *err)
+{
+	(void)c;
+	return key_bad(err, "from", value, "only `create` and `fork` make a sandbox of another one");
+}
+
 static int key_done(struct cube_cube *c, const char *value, struct cube_err *err)
 {
 	(void)c, (void)value, (void)err; /* taken before all others */
@@ -168,21 +175,14 @@ static int key_volume(struct cube_cube *c, const char *value, struct cube_err *e
 }
 
 static const struct create_key create_keys[] = {
-	{"backend", key_done},
-	{"template", key_template},
-	{"net", key_net},
-	{"command_timeout", key_timeout},
-	{"idle", key_idle},
-	{"lifetime", key_lifetime},
-	{"at_end", key_at_end},
-	{"privileged", key_privileged},
-	{"pool", key_done},
-	{"ports", cube_ports_take},
-	{"volume", key_volume},
-	{"adopt", key_adopt},
-	{"user", cube_inside_user},
-	{"gpu", cube_inside_gpu},
-	{"require", cube_inside_require},
+	{"backend", key_done},    {"template", key_template},
+	{"net", key_net},         {"command_timeout", key_timeout},
+	{"idle", key_idle},       {"lifetime", key_lifetime},
+	{"at_end", key_at_end},   {"privileged", key_privileged},
+	{"pool", key_done},       {"ports", cube_ports_take},
+	{"volume", key_volume},   {"from", key_from},
+	{"adopt", key_adopt},     {"user", cube_inside_user},
+	{"gpu", cube_inside_gpu}, {"require", cube_inside_require},
 };
 
 /* ---- Families ---- */
@@ -267,6 +267,19 @@ static bool key_of_backend(const struct cube_backend *b, const char *key)
 static int key_extra(struct cube_cube *c, const char *key, const char *value, struct cube_err *err)
 {
 	struct cube_own *own = cube_own(c);
+
+	for (size_t i = 0; i < own->n_extra; i++) { /* of a parent: the later one counts */
+		if (strcmp(own->extra[i].key, key) != 0)
+			continue;
+		char *other = cube_strdup(value);
+
+		if (other == NULL)
+			return cube_fail(err, -ENOMEM, "out of memory");
+		cube_free((void *)(uintptr_t)own->extra[i].value);
+		own->extra[i].value = other;
+		return 0;
+	}
+
 	struct cube_create_key *grown = cube_realloc(own->extra, (own->n_extra + 1) * sizeof(*grown));
 
 	if (grown == NULL)
@@ -278,6 +291,21 @@ static int key_extra(struct cube_cube *c, const char *key, const char *value, st
 		return cube_fail(err, -ENOMEM, "out of memory");
 	own->extra[own->n_extra++] = (struct cube_create_key){.key = cube_steal(k), .value = cube_steal(v)};
 	return 0;
+}
+
+static int copy_label(void *ctx, const char *key, void *value)
+{
+	return cube_label_set(ctx, key, value, NULL);
+}
+
+int cube_keys_copy(struct cube_cube *c, struct cube_cube *from, struct cube_err *err)
+{
+	const struct cube_own *old = cube_own(from);
+	int r = cube_map_each(from->labels, copy_label, c);
+
+	for (size_t i = 0; r == 0 && i < old->n_extra; i++)
+		r = key_extra(c, old->extra[i].key, old->extra[i].value, err);
+	return r < 0 ? cube_fail(err, r, "what was said of '%s': %s", from->name, cube_errno_text(r)) : 0;
 }
 
 static int key_unknown(const struct cube_backend *b, const char *key, struct cube_err *err)
@@ -331,11 +359,19 @@ static int keys_check_twice(const struct cube_create_key *keys, size_t n, struct
 static int keys_service(struct cube_cube *c, const struct cube_create_key *keys, size_t n,
 			struct cube_err *err)
 {
-	c->service = c->domain->default_service;
+	bool fixed = c->service != NULL; /* of a fork */
+
+	if (!fixed)
+		c->service = c->domain->default_service;
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(keys[i].key, "backend") != 0)
 			continue;
-		c->service = cube_domain_service(c->domain, keys[i].value);
+		struct cube_service *s = cube_domain_service(c->domain, keys[i].value);
+
+		if (fixed && s != c->service)
+			return cube_fail(err, -EINVAL, "backend=%s: the checkpoint is on backend '%s'",
+					 keys[i].value, c->service->backend->name);
+		c->service = s;
 		if (c->service == NULL)
 			return cube_fail(err, -ENOENT, "no backend '%s' is configured (see backends/)",
 					 keys[i].value);

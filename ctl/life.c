@@ -167,7 +167,7 @@ static struct cube_op *op_new(struct cube_cube *c, enum cube_op_kind kind, uint3
 		op_free(op);
 		return NULL;
 	}
-	op->checkpoint = call != NULL ? call->checkpoint : NULL;
+	op->checkpoint = call != NULL ? call->checkpoint : kind == CUBE_OP_CREATE ? cube_own(c)->from : NULL;
 	if (op->checkpoint != NULL)
 		cube_checkpoint_pin(op->checkpoint);
 	return op;

@@ -46,6 +46,7 @@ static int load_strings(struct cube_cube *c, const json_t *o, struct cube_err *e
 	c->id = cube_bytes_dup(o, "id");
 	c->template = cube_bytes_dup(o, "template");
 	c->adopted = cube_bytes_dup(o, "adopted");
+	c->parent = cube_bytes_dup(o, "parent");
 	c->service = backend != NULL ? cube_domain_service(c->domain, backend) : NULL;
 	(void)snprintf(c->reason, sizeof(c->reason), "%s", cube_json_str(o, "reason", ""));
 	c->failure.code = (int)cube_json_int(o, "failure", 0);

@@ -156,6 +156,7 @@ static void show_head(struct cube_cube *c, struct cube_buf *out)
 	cube_show_str(out, "backend", c->service->backend->name);
 	cube_show_str(out, "adopted", c->adopted);
 	cube_show_str(out, "template", cube_cube_template(c));
+	cube_show_str(out, "parent", c->parent);
 	cube_show_str(out, "pool", c->pool_cold ? CUBE_STOCK_COLD : c->pool);
 }
 
@@ -336,6 +337,7 @@ static void info_basics(struct cube_cube *c, json_t *o)
 	info_str(o, "kind", c->service->backend->ops->kind);
 	info_str(o, "adopted", c->adopted);
 	info_str(o, "template", cube_cube_template(c));
+	info_str(o, "parent", c->parent);
 	info_str(o, "pool", c->pool);
 	(void)json_object_set_new(o, "pool_cold", json_boolean(c->pool_cold));
 	info_num(o, "generation", c->generation);

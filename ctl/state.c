@@ -243,6 +243,7 @@ static json_t *state_json(struct cube_cube *c)
 	    json_object_set_new(o, "volumes", cube_use_save(c)) < 0 ||
 	    json_object_set_new(o, "binds", cube_binds_save(c)) < 0 ||
 	    json_object_set_new(o, "checkpoints", cube_checkpoints_save(c)) < 0 ||
+	    json_object_set_new(o, "parent", state_str(c->parent)) < 0 ||
 	    json_object_set_new(o, "checkpoint_base", json_string(own->checkpoint_base)) < 0 ||
 	    json_object_set_new(o, "inside", cube_inside_save(own)) < 0 ||
 	    json_object_set_new(o, "transfers", cube_transfers_save(c)) < 0 ||

@@ -18,24 +18,35 @@
 #include "ctl/words.h"
 
 static const struct cube_verb *const root_verbs[] = {
-	&cube_verb_create, &cube_verb_destroy,  &cube_verb_rename,
-	&cube_verb_mkdir,  &cube_verb_rmdir,    &cube_verb_mv,
-	&cube_verb_sweep,  &cube_verb_root_set, NULL};
+	&cube_verb_create, &cube_verb_destroy, &cube_verb_rename, &cube_verb_root_fork, &cube_verb_mkdir,
+	&cube_verb_rmdir,  &cube_verb_mv,      &cube_verb_sweep,  &cube_verb_root_set,  NULL};
 static const struct cube_verb *const backend_verbs[] = {&cube_verb_refresh, NULL};
 static const struct cube_verb *const template_verbs[] = {
 	&cube_verb_template_import, &cube_verb_template_build, &cube_verb_template_cancel, NULL};
 static const struct cube_verb *const pool_verbs[] = {&cube_verb_pool_drain, &cube_verb_pool_refill, NULL};
-static const struct cube_verb *const cube_verbs_of_cube[] = {&cube_verb_life_start,   &cube_verb_life_stop,
-							     &cube_verb_life_restart, &cube_verb_life_pause,
-							     &cube_verb_life_resume,  &cube_verb_life_reset,
-							     &cube_verb_checkpoint,   &cube_verb_restore,
-							     &cube_verb_kill,         &cube_verb_bind,
-							     &cube_verb_unbind,       &cube_verb_put,
-							     &cube_verb_get,          &cube_verb_wait,
-							     &cube_verb_mkdir,        &cube_verb_rmdir,
-							     &cube_verb_mv,           &cube_verb_hold,
-							     &cube_verb_renew,        &cube_verb_lease,
-							     &cube_verb_set,          NULL};
+static const struct cube_verb *const cube_verbs_of_cube[] = {&cube_verb_life_start,
+							     &cube_verb_life_stop,
+							     &cube_verb_life_restart,
+							     &cube_verb_life_pause,
+							     &cube_verb_life_resume,
+							     &cube_verb_life_reset,
+							     &cube_verb_checkpoint,
+							     &cube_verb_restore,
+							     &cube_verb_fork,
+							     &cube_verb_kill,
+							     &cube_verb_bind,
+							     &cube_verb_unbind,
+							     &cube_verb_put,
+							     &cube_verb_get,
+							     &cube_verb_wait,
+							     &cube_verb_mkdir,
+							     &cube_verb_rmdir,
+							     &cube_verb_mv,
+							     &cube_verb_hold,
+							     &cube_verb_renew,
+							     &cube_verb_lease,
+							     &cube_verb_set,
+							     NULL};
 static const struct cube_verb *const session_verbs[] = {&cube_verb_session_kill, &cube_verb_session_reset,
 							&cube_verb_session_set, NULL};
 static const struct cube_verb *const job_verbs[] = {&cube_verb_job_kill,    &cube_verb_job_eof,
@@ -48,8 +59,8 @@ static const struct cube_verb *const port_verbs[] = {&cube_verb_port_sign,   &cu
 						     &cube_verb_port_name,   &cube_verb_port_public,
 						     &cube_verb_port_listen, NULL};
 
-static const struct cube_verb *const checkpoint_verbs[] = {&cube_verb_checkpoint_restore,
-							   &cube_verb_checkpoint_set, NULL};
+static const struct cube_verb *const checkpoint_verbs[] = {
+	&cube_verb_checkpoint_restore, &cube_verb_checkpoint_fork, &cube_verb_checkpoint_set, NULL};
 
 static const struct cube_verb *const *const verb_tables[CUBE_SCOPE_COUNT] = {
 	[CUBE_SCOPE_ROOT] = root_verbs,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backends/base/alloc.h"
+#include "ctl/checkpoint.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/stock.h"
 #include "ctl/verbs/verbs.h"
@@ -91,8 +92,33 @@ static int create_start(struct cube_verb_call *call, struct cube_create_key *key
 	return 1;
 }
 
+/* from=SANDBOX[/CHECKPOINT]: a fork with one child. The word at @at goes. */
+static int create_from(struct cube_verb_call *call, unsigned at, struct cube_err *err)
+{
+	const char *text = call->words[at] + strlen("from=");
+	struct cube_checkpoint_entry *e = NULL;
+	struct cube_cube *parent;
+	int r = strchr(text, '/') != NULL ? cube_checkpoint_named(call->domain, NULL, text, &e, err) : 0;
+
+	if (r < 0)
+		return r;
+	parent = e != NULL ? e->cube : cube_domain_find(call->domain, text);
+	if (parent == NULL)
+		return cube_fail(err, -ENOENT, "create: from=%s: there is no such sandbox", text);
+	for (unsigned i = 2; i < call->n_words; i++)
+		if (strchr(call->words[i], '=') == NULL)
+			return cube_fail(err, -EINVAL, "create: '%s' is no key=value", call->words[i]);
+	memmove(&call->words[at], &call->words[at + 1], (call->n_words - at) * sizeof(call->words[0]));
+	call->n_words--;
+	return cube_verb_fork_from(call, parent, e, 1, err);
+}
+
 static int create_run(struct cube_verb_call *call, struct cube_err *err)
 {
+	for (unsigned i = 2; i < call->n_words; i++)
+		if (strncmp(call->words[i], "from=", strlen("from=")) == 0)
+			return create_from(call, i, err);
+
 	struct cube_create_key *keys = cube_calloc(call->n_words, sizeof(*keys));
 
 	if (keys == NULL)

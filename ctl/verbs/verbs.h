@@ -7,7 +7,7 @@
 
 /* root */
 extern const struct cube_verb cube_verb_create, cube_verb_destroy, cube_verb_rename, cube_verb_sweep,
-	cube_verb_root_set;
+	cube_verb_root_set, cube_verb_root_fork;
 /* root and sandbox */
 extern const struct cube_verb cube_verb_mkdir, cube_verb_rmdir, cube_verb_mv;
 /* backend */
@@ -22,9 +22,10 @@ extern const struct cube_verb cube_verb_life_start, cube_verb_life_stop, cube_ve
 extern const struct cube_verb cube_verb_bind, cube_verb_unbind, cube_verb_put, cube_verb_get;
 extern const struct cube_verb cube_verb_kill, cube_verb_wait, cube_verb_hold, cube_verb_set;
 extern const struct cube_verb cube_verb_renew, cube_verb_lease;
-extern const struct cube_verb cube_verb_checkpoint, cube_verb_restore;
+extern const struct cube_verb cube_verb_checkpoint, cube_verb_restore, cube_verb_fork;
 /* checkpoint */
-extern const struct cube_verb cube_verb_checkpoint_restore, cube_verb_checkpoint_set;
+extern const struct cube_verb cube_verb_checkpoint_restore, cube_verb_checkpoint_set,
+	cube_verb_checkpoint_fork;
 /* session */
 extern const struct cube_verb cube_verb_session_kill, cube_verb_session_reset, cube_verb_session_set;
 /* job */
@@ -45,6 +46,11 @@ void cube_destroy_go(struct cube_verb_call *call, struct cube_destroy *s);
 /* life.c: an operation on the life of @c; as a verb's run. @checkpoint: restore. */
 int cube_verb_life(struct cube_verb_call *call, struct cube_cube *c, enum cube_life what,
 		   struct cube_checkpoint_entry *checkpoint, struct cube_err *err);
+
+/* fork.c: @parent, or its checkpoint @e (may be NULL), into the sandboxes that the words from @first on name; as a
+ * verb's run. */
+int cube_verb_fork_from(struct cube_verb_call *call, struct cube_cube *parent,
+			struct cube_checkpoint_entry *e, unsigned first, struct cube_err *err);
 
 /* Splits "key=value" in place: the value, or NULL with the sentence. */
 char *cube_verb_value(const char *verb, char *word, struct cube_err *err);

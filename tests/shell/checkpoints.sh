@@ -182,6 +182,43 @@ mkdir dev/checkpoints/frozen
 check_eq "$(field dev/status state)" paused
 put dev/ctl resume
 
+# ---- fork ----
+put dev/ctl 'set label.team=red'
+printf 'A=1\n' >dev/env
+put dev/ctl 'restore first'
+put dev/ctl 'fork one two'
+for name in one two; do
+	check_eq "$(run $name 'cat /etc/state state; hostname; echo $A')" $'one\none\n'$name$'\n1'
+	check_eq "$(field $name/status parent)" dev
+	check_eq "$(field $name/status label.team)" red
+	run $name "echo $name >/etc/state"
+done
+check_eq "$(run dev 'cat /etc/state')" one
+check_eq "$(ls one/checkpoints)" ''
+put ctl "fork dev three from=first label.team=blue env.A=2 memory=no"
+check_eq "$(run three 'cat /etc/state; echo $A')" $'one\n2'
+check_eq "$(field three/status parent)" dev/first
+check_eq "$(field three/status label.team)" blue
+put dev/checkpoints/first/ctl 'fork four'
+put ctl 'create five from=dev/first'
+put ctl 'create six from=two'
+check_eq "$(cat four/files/etc/state five/files/etc/state six/files/etc/state)" $'one\none\ntwo'
+check_eq "$(field six/status parent)" two
+check_eq "$(grep -c '"forked"' events)" 6
+# all or none
+expect_error EEXIST dev/error "'one' is there already" put dev/ctl 'fork new one'
+check_not test -e new
+expect_error EEXIST dev/error "'new' is named twice" put dev/ctl 'fork new new'
+expect_error EINVAL dev/error 'no key' put dev/ctl 'fork new new2 colour=red'
+expect_error EINVAL dev/error 'template=host' put dev/ctl 'fork new template=host'
+expect_error EINVAL dev/error 'usage: fork' put dev/ctl 'fork from=first'
+expect_error ENOENT dev/error "no checkpoint 'nothing'" put dev/ctl 'fork new from=nothing'
+expect_error EOPNOTSUPP dev/error 'forks files, not memory' put dev/ctl 'fork new memory=yes'
+expect_error ENOENT error 'no such sandbox' put ctl 'create new from=nobody'
+expect_error EINVAL error 'is no key=value' put ctl 'create new other2 from=dev'
+check_eq "$(ls -d new* 2>/dev/null || true)" ''
+rmdir one two three four five six
+
 # ---- a daemon that was killed ----
 ids() { # of what the backend has
 	ls "$STATE/backends/local/checkpoints" | sed -n 's/^\([0-9a-f]*\)\.json$/\1/p'

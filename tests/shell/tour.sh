@@ -25,6 +25,10 @@ echo broken >dev/workspace/project/Makefile
 echo 'restore green' >dev/ctl
 check_match "$(cat dev/workspace/project/Makefile)" '^all:'
 
+echo 'fork attempt-2 from=green' >dev/ctl
+check_match "$(cat attempt-2/workspace/project/Makefile)" '^all:'
+rmdir attempt-2
+
 mkdir dev/jobs/server
 echo 'while :; do echo tick; sleep 0.1; done' >dev/jobs/server/cmd
 wait_for 10 grep -q tick dev/jobs/server/output

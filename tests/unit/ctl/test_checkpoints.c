@@ -382,6 +382,71 @@ static void over_a_kill(void **state)
 	stage_close(&s);
 }
 
+/* ---- fork ---- */
+
+static struct cube_cube *named(struct stage *s, const char *name)
+{
+	struct cube_cube *c;
+
+	cube_domain_enter(s->d);
+	c = cube_domain_find(s->d, name);
+	cube_domain_leave(s->d);
+	return c;
+}
+
+static void forked(void **state)
+{
+	struct stage *s = *state;
+	struct cube_cube *a = stage_make(s, "a pids=77 env.A=b label.l=v command_timeout=9");
+
+	expect_run(s, a, "write /tmp/f one", 0, "");
+	assert_int_equal(stage_cube(s, a, "checkpoint cp"), 0);
+	expect_run(s, a, "write /tmp/f two", 0, "");
+	assert_int_equal(stage_cube(s, a, "fork b c env.X=y"), 0);
+	expect_run(s, named(s, "b"), "cat /tmp/f; echo $A $X", 0, "two\nb y\n");
+	assert_int_equal(named(s, "c")->limits.pids, 77);
+	assert_int_equal(named(s, "c")->command_timeout_s, 9);
+	assert_string_equal(cube_map_get(named(s, "c")->labels, "l"), "v");
+	assert_string_equal(named(s, "c")->parent, "a");
+	assert_int_equal(stage_root(s, "fork a d from=cp"), 0);
+	expect_run(s, named(s, "d"), "cat /tmp/f", 0, "one\n");
+	assert_string_equal(named(s, "d")->parent, "a/cp");
+	assert_int_equal(stage_root(s, "create e from=a/cp"), 0);
+	assert_int_equal(stage_root(s, "create f from=d"), 0);
+	expect_run(s, named(s, "f"), "cat /tmp/f", 0, "one\n");
+	expect_count(s, 1); /* those without a name are gone */
+	assert_int_equal(stage_root(s, "fork a g g"), -EEXIST);
+	assert_int_equal(stage_root(s, "fork a g b"), -EEXIST);
+	assert_int_equal(stage_root(s, "fork a g x=y"), -EINVAL);
+	assert_int_equal(stage_root(s, "fork a g pool=p"), -EINVAL);
+	assert_int_equal(stage_root(s, "fork a g from=no"), -ENOENT);
+	assert_int_equal(stage_root(s, "fork a g memory=yes"), -EOPNOTSUPP);
+	assert_int_equal(stage_root(s, "fork no g"), -ENOENT);
+	assert_int_equal(stage_root(s, "fork a from=cp"), -EINVAL);
+	assert_null(named(s, "g"));
+	expect_count(s, 1);
+}
+
+/* One cannot be made: none is there. */
+static void fork_fails(void **state)
+{
+	struct stage s;
+	struct cube_cube *a;
+
+	(void)state;
+	faulty(&s, "max_sandboxes=3");
+	a = stage_make(&s, "a");
+	assert_int_equal(stage_cube(&s, a, "fork b c d"), -EDQUOT);
+	assert_null(named(&s, "b"));
+	assert_null(named(&s, "c"));
+	assert_null(named(&s, "d"));
+	expect_count(&s, 0);
+	while (stage_cube(&s, a, "fork b c") == -EDQUOT) /* the last of those before are just going */
+		(void)usleep(1000);
+	assert_non_null(named(&s, "b"));
+	stage_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,6 +461,8 @@ int main(void)
 		cmocka_unit_test(taking_is_called_off),
 		cmocka_unit_test(restoring_keeps_it),
 		cmocka_unit_test(over_a_kill),
+		cmocka_unit_test_setup_teardown(forked, stage_setup, stage_teardown),
+		cmocka_unit_test(fork_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,7 @@ static void dispatch(void **state)
 	expect(s, CUBE_SCOPE_ROOT, NULL, "", 0, "");
 	expect(s, CUBE_SCOPE_ROOT, NULL, "   # a comment", 0, "");
 	expect(s, CUBE_SCOPE_ROOT, NULL, "fly", -EINVAL,
-	       "no verb 'fly' here; known: create, destroy, rename, mkdir");
+	       "no verb 'fly' here; known: create, destroy, rename, fork, mkdir");
 	expect(s, CUBE_SCOPE_ROOT, NULL, "create", -EINVAL, "usage: create NAME [key=value ...]");
 	expect(s, CUBE_SCOPE_ROOT, NULL, "create 'open", -EINVAL, NULL);
 	expect(s, CUBE_SCOPE_CUBE, c, "stop 1 2", -EINVAL, "usage: stop [SECONDS]");
