@@ -591,6 +591,7 @@ static int from_fill(struct cube_cube *c, struct cube_cube *parent, struct cube_
 {
 	c->created_wall = c->used_wall = cube_clock_wall();
 	cube_own(c)->from = cube_checkpoint_ref(from);
+	cube_own(c)->pending = true;
 	c->parent = from->name != NULL ? cube_asprintf("%s/%s", parent->name, from->name)
 				       : cube_strdup(parent->name);
 	if (c->parent == NULL || cube_checkpoint_restored(c, from) < 0)

@@ -33,7 +33,8 @@ void cube_op_created(struct cube_op *op)
 void cube_op_runs(struct cube_op *op)
 {
 	cube_times_begin(op->cube);
-	cube_own(op->cube)->keep = true; /* whatever becomes of it now, it was there */
+	cube_own(op->cube)->keep =
+		!cube_own(op->cube)->pending; /* whatever becomes of it now, it was there */
 	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
 }
 

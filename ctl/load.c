@@ -438,6 +438,10 @@ void cube_cube_adopt(struct cube_cube *c)
 	case CUBE_RUNNING:
 	case CUBE_PAUSED:
 	case CUBE_STOPPED:
+		if (!own->keep) { /* of a fork that was cut off */
+			(void)cube_cube_remove(c, NULL, NULL);
+			return;
+		}
 		cube_cube_inspect(c);
 		cube_transfers_clean(c);
 		return;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/log.h"
 #include "backends/base/num.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/verbs/verbs.h"
@@ -45,6 +46,17 @@ static void fork_undo(struct fork *f)
 			(void)cube_cube_remove(f->made[i], NULL, NULL);
 }
 
+/* All are there: from now on a daemon that comes back keeps it. */
+static void fork_keep(struct cube_cube *c)
+{
+	struct cube_err err;
+
+	cube_own(c)->pending = false;
+	cube_own(c)->keep = true;
+	if (cube_state_save(c, &err) < 0)
+		cube_log(CUBE_LOG_ERROR, "ctl", "%s", err.text);
+}
+
 static void fork_end(struct cube_verb_call *call, int code)
 {
 	struct fork *f = cube_steal(call->state);
@@ -53,8 +65,10 @@ static void fork_end(struct cube_verb_call *call, int code)
 	call->cancel = NULL;
 	if (code < 0)
 		fork_undo(f);
-	for (unsigned i = 0; code == 0 && i < f->n_made; i++)
+	for (unsigned i = 0; code == 0 && i < f->n_made; i++) {
+		fork_keep(f->made[i]);
 		cube_cube_event(f->parent, "forked", f->made[i]->name);
+	}
 	fork_free(f);
 	cube_verb_finish(call, code);
 }

@@ -249,6 +249,18 @@ for round in 1 2 3; do # just as one is taken or removed: whole, or not there
 		rmdir dev/checkpoints/cut
 	fi
 done
+for delay in 0.01 0.03 0.06; do # just as it is forked: all or none
+	(put dev/ctl 'fork k1 k2 k3' 2>/dev/null || true) &
+	sleep "$delay"
+	cd /
+	kill_cubefs
+	wait $!
+	start_cubefs
+	cd "$MNT"
+	children=$(find . -maxdepth 1 -name 'k?' | wc -l)
+	[ "$children" -eq 0 ] || [ "$children" -eq 3 ] || fail "$children of three children are there"
+	[ "$children" -eq 0 ] || rmdir k1 k2 k3
+done
 known() { # as many as are listed: first, one with a newline, frozen, r1 to r3, and one of other
 	[ "$(ids | wc -l)" -eq 7 ]
 }
