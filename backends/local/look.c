@@ -43,10 +43,13 @@ int cube_local_inspect(struct cube_backend *base, const char *id, struct cube_in
 	struct local_cube *c;
 	int rc = cube_local_cube_get(b, id, &c, err);
 
-	if (rc == 0)
-		rc = cube_local_cube_reap(b, c, err);
-	if (rc == 0)
-		look_info(b, c, ret);
+	/* It may end between the two looks: then there is a reason to be found yet. */
+	do {
+		if (rc == 0)
+			rc = cube_local_cube_reap(b, c, err);
+		if (rc == 0)
+			look_info(b, c, ret);
+	} while (rc == 0 && ret->state == CUBE_IS_STOPPED && c->rec.stage == CUBE_STAGE_RUNNING);
 	return rc;
 }
 
