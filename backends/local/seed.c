@@ -2,7 +2,6 @@
 /* Files of a new sandbox. */
 #include "backends/local/seed.h"
 
-#include "backends/base/alloc.h"
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 #include "backends/local/mask.h"
@@ -59,43 +58,46 @@ static int seed_file(int etc, const char *name, const char *text, const struct c
 
 struct seed_text {
 	const char *name;
-	char text[SEED_HOSTS];
+	struct cube_buf text;
 };
 
-static int seed_hosts(const struct cube_local_seed *s, char out[SEED_HOSTS])
-{
-	struct cube_buf hosts = CUBE_BUF(SEED_HOSTS - 1);
-	int rc;
-
-	(void)cube_buf_printf(
-		&hosts, "127.0.0.1\tlocalhost\n127.0.1.1\t%s\n::1\tlocalhost ip6-localhost ip6-loopback\n",
-		s->hostname);
-	for (size_t i = 0; i < s->n_hosts; i++)
-		(void)cube_buf_printf(&hosts, "%s\t%s\n", s->hosts[i].value, s->hosts[i].key);
-	rc = hosts.error;
-	(void)snprintf(out, SEED_HOSTS, "%s", cube_buf_str(&hosts));
-	cube_buf_done(&hosts);
-	return rc;
-}
-
-static int seed_texts(const struct cube_local_seed *s, struct seed_text out[SEED_FILES])
+static void seed_done(struct seed_text files[SEED_FILES])
 {
 	for (size_t i = 0; i < SEED_FILES; i++)
+		cube_buf_done(&files[i].text);
+}
+
+/* seed_done releases them, also after a failure. */
+static int seed_texts(const struct cube_local_seed *s, struct seed_text out[SEED_FILES])
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < SEED_FILES; i++) {
 		out[i].name = cube_local_seed_names[i];
-	(void)snprintf(out[1].text, SEED_TEXT, "%s\n", s->hostname);
-	(void)snprintf(out[2].text, SEED_TEXT, "%.16s%.16s\n", s->id, s->id);
-	(void)snprintf(out[3].text, SEED_TEXT, "%s", s->resolv);
-	return seed_hosts(s, out[0].text);
+		cube_buf_init(&out[i].text, SEED_HOSTS);
+	}
+	(void)cube_buf_printf(
+		&out[0].text,
+		"127.0.0.1\tlocalhost\n127.0.1.1\t%s\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+		s->hostname);
+	for (size_t i = 0; i < s->n_hosts; i++)
+		(void)cube_buf_printf(&out[0].text, "%s\t%s\n", s->hosts[i].value, s->hosts[i].key);
+	(void)cube_buf_printf(&out[1].text, "%s\n", s->hostname);
+	(void)cube_buf_printf(&out[2].text, "%.16s%.16s\n", s->id, s->id);
+	(void)cube_buf_adds(&out[3].text, s->resolv);
+	for (size_t i = 0; i < SEED_FILES; i++)
+		rc = rc == 0 ? out[i].text.error : rc;
+	return rc;
 }
 
 static int seed_files(int etc, const struct cube_local_seed *s)
 {
-	struct seed_text *files = cube_calloc(SEED_FILES, sizeof(*files));
-	int rc = files ? seed_texts(s, files) : -ENOMEM;
+	struct seed_text files[SEED_FILES];
+	int rc = seed_texts(s, files);
 
 	for (size_t i = 0; rc == 0 && i < SEED_FILES; i++)
-		rc = seed_file(etc, files[i].name, files[i].text, s->ids);
-	cube_free(files);
+		rc = seed_file(etc, files[i].name, cube_buf_str(&files[i].text), s->ids);
+	seed_done(files);
 	return rc;
 }
 
@@ -113,21 +115,20 @@ static bool seed_is(int dir, const struct seed_text *file)
 	if (n < 0)
 		return false;
 	text[n] = '\0';
-	return file->text[0] == '\0' || strcmp(text, file->text) == 0;
+	return file->text.len == 0 || strcmp(text, cube_buf_str(&file->text)) == 0;
 }
 
 bool cube_local_seed_wrote(int dir, const char *path, const char *name, const struct cube_local_seed *s)
 {
-	struct seed_text *files;
+	struct seed_text files[SEED_FILES];
 	bool is = false;
 
 	if (strncmp(path, "/etc/", 5) != 0 || strcmp(path + 5, name) != 0)
 		return false;
-	files = cube_calloc(SEED_FILES, sizeof(*files));
-	if (files && seed_texts(s, files) == 0)
+	if (seed_texts(s, files) == 0)
 		for (size_t i = 0; i < SEED_FILES; i++)
 			is = is || (strcmp(files[i].name, name) == 0 && seed_is(dir, &files[i]));
-	cube_free(files);
+	seed_done(files);
 	return is;
 }
 
