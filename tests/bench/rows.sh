@@ -22,12 +22,12 @@ row_exec() {
 
 row_exec_crun() {
 	crun_up || { note '  crun exec' "$(tail -n 1 "$WORK/crun.log")"; return; }
-	beside '  crun exec' "$(crun_bench "$COUNT" exec sleeper /bin/true | p50)" exec
+	beside '  crun exec' "$(crun_bench "$COUNT" exec sleeper /bin/true | p50)" exec 3
 }
 
 row_exec_docker() {
 	docker_up || { note '  docker exec' "$(tail -n 1 "$WORK/docker.log")"; return; }
-	beside '  docker exec' "$(docker_bench 20 exec sleeper /bin/true | p50)" exec
+	beside '  docker exec' "$(docker_bench 20 exec sleeper /bin/true | p50)" exec 30
 }
 
 row_parallel() {
@@ -77,7 +77,7 @@ row_pool() {
 
 row_create_docker() {
 	docker_up || { note '  docker run' "$(tail -n 1 "$WORK/docker.log")"; return; }
-	beside '  docker run --rm /bin/true' "$(docker_bench 5 run --rm --network none bench /bin/true | p50)" create
+	beside '  docker run --rm /bin/true' "$(docker_bench 5 run --rm --network none bench /bin/true | p50)" create 10
 }
 
 row_hundred() {
