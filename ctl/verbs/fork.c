@@ -29,7 +29,7 @@ static void fork_free(struct fork *f)
 	if (f->cp != NULL && f->cp->name == NULL)
 		f->cp->unwanted = true; /* it goes with its last user */
 	cube_checkpoint_unpin(f->cp);
-	for (unsigned i = 0; i < f->n_made; i++)
+	for (unsigned i = 0; f->made != NULL && i < f->n_made; i++)
 		cube_cube_unref(f->made[i]);
 	cube_cube_unref(f->parent);
 	cube_free(f->made);
