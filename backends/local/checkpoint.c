@@ -195,8 +195,8 @@ static int take_still(struct cube_local *b, struct local_cube *c, bool on, struc
 		rc = cube_local_cube_save(c, err);
 	if (rc == 0)
 		rc = cube_local_cube_freeze(b, c, on, cancel, err);
-	if (on && rc == 0)
-		return 0;
+	if (on == (rc == 0))
+		return rc; /* it stands still; or does not go on, and the next look tries again */
 	c->rec.taking = false;
 	(void)cube_local_cube_save(c, NULL);
 	return rc;
@@ -206,8 +206,10 @@ void cube_local_checkpoint_thaw(struct cube_local *b, struct local_cube *c)
 {
 	if (!c->rec.taking)
 		return;
-	if (cube_local_cube_runs(c))
+	if (cube_local_cube_runs(c)) {
 		(void)take_still(b, c, false, NULL, NULL);
+		return;
+	}
 	c->rec.taking = false;
 	(void)cube_local_cube_save(c, NULL);
 }
@@ -217,16 +219,16 @@ static int take_copy(struct cube_local *b, struct local_cube *c, const char *cp,
 {
 	bool moves = cube_local_cube_runs(c) && !c->rec.still && !cube_local_group_frozen(&b->cgroups, c->id);
 	struct cube_err thaw = {0};
-	uint64_t since;
+	uint64_t since = cube_clock_mono();
 	int rc = 0;
 
 	if (moves) {
 		take_sync(b);
+		since = cube_clock_mono();
 		rc = take_still(b, c, true, cancel, err);
 		if (rc < 0)
 			return rc;
 	}
-	since = cube_clock_mono();
 	rc = cube_local_set_copy(&b->store, c->id, cp, cancel, err);
 	if (moves && take_still(b, c, false, NULL, &thaw) < 0)
 		cube_log(CUBE_LOG_ERROR, "local", "sandbox %s does not go on after a checkpoint: %s", c->id,

@@ -73,8 +73,11 @@ int cube_local_restore(struct cube_backend *base, const char *id, const char *cp
 	if (rc < 0)
 		return rc;
 	rc = restore_halt(b, c, &ran, err);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = cube_local_set_switch(&b->store, c->id, err);
+		if (rc < 0 && ran) /* nothing has changed: it runs again */
+			(void)cube_local_cube_start(b, c, NULL, NULL);
+	}
 	if (rc == 0)
 		rc = restore_note(b, c, rec.template, cp, err);
 	if (rc == 0)

@@ -171,8 +171,10 @@ static int port_begin(struct cube_port *p, struct cube_err *err)
 
 static void port_said(const struct cube_port *p, const char *event)
 {
-	cube_event(p->cube->domain->events, p->cube->name, event, "%s at %s port %u", p->name, p->host,
-		   p->at);
+	cube_auto_str detail = cube_asprintf("%s at %s port %u", p->name, p->host, p->at);
+
+	if (detail != NULL)
+		cube_cube_event(p->cube, event, detail); /* nothing of a pool's */
 }
 
 static int port_may(const struct cube_cube *c, struct cube_err *err)
