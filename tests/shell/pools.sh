@@ -182,3 +182,11 @@ check_not test -e "$P"
 wait_for 60 there 1
 check_eq "$(run two 'echo alive')" alive
 expect_error ENOENT "$MNT/error" "no pool 'p'" put "$MNT/ctl" 'create three pool=p'
+
+# the ports of what is kept are nobody's event, until it is taken
+mkdir "$POOLS/q"
+put "$POOLS/q/template" 'ports=8099'
+put "$POOLS/q/size" 1
+wait_for 60 full q 1
+check_eq "$(grep -c '"port.opened"' "$MNT/events" || true)" 0 'events of ports that are kept'
+rmdir "$POOLS/q"
