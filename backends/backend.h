@@ -241,6 +241,9 @@ struct cube_template_order {
 		sha256; /* the checksum that the file has, 64 lower case hexadecimal digits; NULL: not said */
 	const char *os; /* NULL: not said */
 	bool uefi, tpm, specialized; /* what a machine made of it needs */
+	/* Opens what lies below the directory @fd with the writer's rights, as openat2 does with @resolve: a
+	 * descriptor, or -errno. Everything of the source is opened so; NULL: our own rights are the writer's. */
+	int (*open)(void *ctx, int dir, const char *path, int flags, uint64_t resolve);
 	/* Progress; both required. Called on the thread of the call. */
 	void (*log)(void *ctx, const char *line);
 	void (*progress)(void *ctx, unsigned percent); /* of all, where it is known */

@@ -9,7 +9,6 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,55 +16,18 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
+#include "backends/base/names.h"
 #include "ctl/build.h"
 
 #define COPY_DEPTH 128
 #define COPY_CHUNK 65536
 
-/* ---- names of a directory, in order ---- */
-
-struct copy_names {
-	char **at;
-	size_t n, room;
-};
-
-static int names_add(void *ctx, int dir, const char *name)
+static int names_read(int dir, struct cube_names *ret)
 {
-	struct copy_names *names = ctx;
+	int r = cube_names_list(ret, dir);
 
-	(void)dir;
-	if (names->n == names->room) {
-		size_t room = names->room != 0 ? names->room * 2 : 32;
-		char **at = cube_realloc(names->at, room * sizeof(*at));
-
-		if (at == NULL)
-			return -ENOMEM;
-		names->at = at;
-		names->room = room;
-	}
-	names->at[names->n] = cube_strdup(name);
-	return names->at[names->n] != NULL ? (names->n++, 0) : -ENOMEM;
-}
-
-static int names_compare(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int names_read(int dir, struct copy_names *ret)
-{
-	int r = cube_file_each(dir, ".", names_add, ret);
-
-	if (ret->n > 1)
-		qsort(ret->at, ret->n, sizeof(*ret->at), names_compare);
+	cube_names_sort(ret);
 	return r;
-}
-
-static void names_done(struct copy_names *names)
-{
-	for (size_t i = 0; i < names->n; i++)
-		cube_free(names->at[i]);
-	cube_free(names->at);
 }
 
 static int copy_bytes(int in, int out, struct cube_digest *digest, struct cube_cancel *cancel)
@@ -108,7 +70,7 @@ static int gather_failed(struct gather *g, const char *path, int code)
 
 static int gather_dir(struct gather *g, const char *path, int fd, int to, unsigned depth)
 {
-	struct copy_names names = {0};
+	struct cube_names names = CUBE_NAMES;
 	int r = depth < COPY_DEPTH ? names_read(fd, &names) : -ELOOP;
 
 	if (r < 0)
@@ -121,7 +83,7 @@ static int gather_dir(struct gather *g, const char *path, int fd, int to, unsign
 		else
 			r = gather_entry(g, below, O_NOFOLLOW, to, names.at[i], depth + 1);
 	}
-	names_done(&names);
+	cube_names_done(&names);
 	return r;
 }
 
@@ -311,12 +273,12 @@ static int place_entry(const struct place *p, int from, const char *name, const 
 
 static int place_all(const struct place *p, int from, const char *dir)
 {
-	struct copy_names names = {0};
+	struct cube_names names = CUBE_NAMES;
 	int r = names_read(from, &names);
 
 	for (size_t i = 0; r == 0 && i < names.n; i++)
 		r = place_entry(p, from, names.at[i], dir, names.at[i]);
-	names_done(&names);
+	cube_names_done(&names);
 	return r;
 }
 
@@ -434,20 +396,20 @@ int cube_build_place(const struct cube_step *s, int from, const struct cube_root
 {
 	struct cube_err inner = {0};
 	const struct place p = {.root = root, .err = &inner};
-	struct copy_names sources = {0};
+	struct cube_names sources = CUBE_NAMES;
 	int r = names_read(from, &sources);
 
 	for (size_t i = 0; r == 0 && i < sources.n; i++) {
 		cube_auto_fd dir =
 			openat(from, sources.at[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		struct copy_names one = {0};
+		struct cube_names one = CUBE_NAMES;
 
 		r = dir < 0 ? -errno : names_read(dir, &one);
 		for (size_t k = 0; r == 0 && k < one.n; k++)
 			r = place_source(&p, dir, one.at[k], s->to);
-		names_done(&one);
+		cube_names_done(&one);
 	}
-	names_done(&sources);
+	cube_names_done(&sources);
 	if (r < 0)
 		(void)cube_fail(err, r, "line %u: %s", s->line,
 				inner.text[0] != '\0' ? inner.text : cube_errno_text(r));

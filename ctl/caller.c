@@ -73,12 +73,12 @@ out:
 	return n;
 }
 
-static int caller_open2(const char *path, int flags)
+static int caller_open2(int dir, const char *path, int flags, uint64_t resolve)
 {
 	/* With O_PATH nothing is opened that could become a terminal, and openat2 wants no other flag. */
 	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY)),
-			       .resolve = RESOLVE_NO_MAGICLINKS};
-	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+			       .resolve = resolve | RESOLVE_NO_MAGICLINKS};
+	int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
 
 	return fd < 0 ? -errno : fd;
 }
@@ -117,13 +117,13 @@ void cube_caller_leave(struct cube_caller_rights *ours)
 	ours->entered = false;
 }
 
-static int caller_open_as(const struct cube_caller *c, const char *path, int flags)
+int cube_caller_openat(const struct cube_caller *c, int dir, const char *path, int flags, uint64_t resolve)
 {
 	struct cube_caller_rights ours;
 	int fd = cube_caller_enter(c, &ours);
 
 	if (fd == 0)
-		fd = caller_open2(path, flags);
+		fd = caller_open2(dir, path, flags, resolve);
 	cube_caller_leave(&ours);
 	return fd;
 }
@@ -139,7 +139,7 @@ int cube_caller_open(const struct cube_caller *c, const char *path, int flags, i
 				 path);
 	if (path[0] != '/')
 		return cube_fail(err, -EINVAL, "'%s': a path of this machine must be absolute", path);
-	fd = caller_open_as(c, path, flags);
+	fd = cube_caller_openat(c, AT_FDCWD, path, flags, 0);
 	if (fd < 0) {
 		int code = fd;
 

@@ -4,6 +4,7 @@
 #define CUBEFS_CTL_CALLER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "backends/base/err.h"
@@ -25,6 +26,10 @@ const char *cube_caller_text(const struct cube_caller *c, char out[64]);
  * lock. Changes the calling thread's file system ids meanwhile. */
 int cube_caller_open(const struct cube_caller *c, const char *path, int flags, int *ret_fd,
 		     struct cube_err *err);
+
+/* Opens @path below the directory @dir, with the caller's rights, as openat2 does with @resolve: a descriptor, or
+ * -errno. Blocks. */
+int cube_caller_openat(const struct cube_caller *c, int dir, const char *path, int flags, uint64_t resolve);
 
 /* Between the two this thread has the caller's rights on files, and the daemon's own no more, as cube_caller_open
  * has. Nothing happens for the owner (or NULL). -EACCES: they cannot be had; then leave does nothing. */

@@ -50,6 +50,13 @@ static void import_progress(void *ctx, unsigned percent)
 	cube_domain_leave(i->domain);
 }
 
+static int import_open(void *ctx, int dir, const char *path, int flags, uint64_t resolve)
+{
+	const struct cube_import *i = ctx;
+
+	return cube_caller_openat(&i->by, dir, path, flags, resolve);
+}
+
 static struct cube_template_order import_order(struct cube_import *i, int fd)
 {
 	return (struct cube_template_order){
@@ -61,6 +68,7 @@ static struct cube_template_order import_order(struct cube_import *i, int fd)
 		.uefi = i->uefi,
 		.tpm = i->tpm,
 		.specialized = i->specialized,
+		.open = import_open,
 		.log = import_log,
 		.progress = import_progress,
 		.ctx = i,

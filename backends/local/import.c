@@ -119,6 +119,7 @@ static int import_unpacked_image(struct importing *i, struct cube_err *err)
 
 	memcpy(print, i->im.fingerprint, sizeof(print));
 	i->im.root = -1;
+	i->im.own = true;
 	i->im.files = i->im.bytes = 0;
 	rc = cube_local_import_tmp_aside(&i->tmp, i->im.ids, &i->im.root, err);
 	if (rc == 0)

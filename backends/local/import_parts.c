@@ -9,10 +9,13 @@
 #include "backends/local/tree.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define IMPORT_SAY_NS       UINT64_C(1000000000)
@@ -91,6 +94,18 @@ int cube_local_import_print(struct cube_local_import *im, int fd, char ret[CUBE_
 	return rc < 0 ? cube_fail(err, rc, "cannot read the archive: %s", cube_errno_text(rc)) : 0;
 }
 
+int cube_local_import_open(const struct cube_local_import *im, int dir, const char *path, int flags)
+{
+	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY)),
+			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+	int fd;
+
+	if (im->order->open != NULL && !im->own)
+		return im->order->open(im->order->ctx, dir, path, flags, how.resolve);
+	fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
 /* ---- a directory ---- */
 
 struct import_saw {
@@ -98,6 +113,13 @@ struct import_saw {
 	struct cube_digest *digest;
 	const struct cube_local_tree *tree;
 };
+
+static int import_open(void *ctx, int dir, const char *path, int flags)
+{
+	const struct import_saw *s = ctx;
+
+	return cube_local_import_open(s->im, dir, path, flags);
+}
 
 static void import_saw(void *ctx, const void *data, size_t len)
 {
@@ -111,15 +133,21 @@ static void import_saw(void *ctx, const void *data, size_t len)
 
 int cube_local_import_dir(struct cube_local_import *im, int fd, struct cube_err *err)
 {
-	struct cube_local_tree t = {
-		.ids = im->ids, .keep_owners = true, .cancel = im->cancel, .saw = import_saw};
+	struct cube_local_tree t = {.ids = im->ids,
+				    .keep_owners = true,
+				    .cancel = im->cancel,
+				    .saw = import_saw,
+				    .open = import_open};
 	struct import_saw saw = {.im = im, .digest = cube_digest_new(), .tree = &t};
+	cube_auto_fd from = -1;
 	int rc;
 
 	if (!saw.digest)
 		return cube_fail(err, -ENOMEM, "out of memory");
 	t.ctx = &saw;
-	rc = cube_local_tree_copy(&t, fd, im->root, err);
+	from = cube_local_import_open(im, fd, ".", O_RDONLY | O_DIRECTORY); /* may its files be looked at? */
+	rc = from < 0 ? cube_fail(err, from, "%.200s: %s", im->order->source, cube_errno_text(from))
+		      : cube_local_tree_copy(&t, from, im->root, err);
 	(void)cube_digest_end(saw.digest, im->fingerprint);
 	cube_digest_free(saw.digest);
 	im->bytes = t.bytes;

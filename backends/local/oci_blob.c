@@ -8,11 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -33,15 +31,14 @@ int cube_local_oci_blob(const char *digest, int64_t size, struct cube_local_blob
 }
 
 /* Links inside the image are followed (docker save once wrote such), never one that leads out. */
-static int blob_open_file(int dir, const char *path, struct stat *ret_st, int *ret_fd, struct cube_err *err)
+static int blob_open_file(const struct cube_local_import *im, int dir, const char *path, struct stat *ret_st,
+			  int *ret_fd, struct cube_err *err)
 {
-	struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-	cube_auto_fd fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	cube_auto_fd fd = cube_local_import_open(im, dir, path, O_RDONLY | O_NONBLOCK);
 
 	if (fd < 0)
-		return cube_fail(err, errno == ENOENT || errno == EXDEV || errno == ELOOP ? -EINVAL : -errno,
-				 "its file %.100s: %s", path, cube_errno_text(errno));
+		return cube_fail(err, fd == -ENOENT || fd == -EXDEV || fd == -ELOOP ? -EINVAL : fd,
+				 "its file %.100s: %s", path, cube_errno_text(fd));
 	if (fstat(fd, ret_st) < 0 || !S_ISREG(ret_st->st_mode))
 		return cube_fail(err, -EINVAL, "its file %.100s is no plain file", path);
 	*ret_fd = cube_steal_fd(&fd);
@@ -54,7 +51,7 @@ int cube_local_oci_open(const struct cube_local_oci *image, const struct cube_lo
 	char print[CUBE_DIGEST_TEXT];
 	cube_auto_fd fd = -1;
 	struct stat st;
-	int rc = blob_open_file(image->dir, blob->path, &st, &fd, err);
+	int rc = blob_open_file(im, image->dir, blob->path, &st, &fd, err);
 
 	if (rc < 0)
 		return rc;
@@ -93,7 +90,7 @@ int cube_local_oci_json(const struct cube_local_oci *image, const char *path,
 	cube_auto_fd fd = -1;
 	struct stat st;
 	int rc = blob != NULL ? cube_local_oci_open(image, blob, im, &fd, err)
-			      : blob_open_file(image->dir, path, &st, &fd, err);
+			      : blob_open_file(im, image->dir, path, &st, &fd, err);
 
 	if (rc < 0)
 		return rc;

@@ -46,6 +46,7 @@ struct cube_local_import {
 	unsigned from, to;                  /* percent that this part of it is from and to */
 	struct cube_local_bounds bounds;    /* -EDQUOT above */
 	uint64_t bytes, files, skipped;     /* so far */
+	bool own;                           /* what is read is ours: unpacked, not the writer's */
 	uint64_t entries;                   /* of archives, whatever becomes of them */
 	uint64_t said;                      /* when the last line of progress was written */
 	uint64_t looked;                    /* bytes when the room on the disk was last looked at */
@@ -58,6 +59,9 @@ void cube_local_import_progress(struct cube_local_import *im, uint64_t done, uin
 /* -ENOSPC: what is to be kept free on the disk would be used up. -EDQUOT: it is more than its bounds. To be asked at
  * each entry and piece. */
 int cube_local_import_room(struct cube_local_import *im);
+
+/* Opens beneath a directory of the source with the rights of whose it is: a descriptor, or -errno. */
+int cube_local_import_open(const struct cube_local_import *im, int dir, const char *path, int flags);
 
 /* From a directory, whose fingerprint is known at the end. */
 int cube_local_import_dir(struct cube_local_import *im, int fd, struct cube_err *err);

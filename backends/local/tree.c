@@ -75,6 +75,24 @@ static int tree_pour(struct cube_local_tree *t, int in, int out)
 	return rc;
 }
 
+static int tree_open(const struct cube_local_tree *t, int dir, const char *name, int flags)
+{
+	int fd;
+
+	if (t->open != NULL)
+		return t->open(t->ctx, dir, name, flags | O_NOFOLLOW);
+	fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Opened by "." too: that wants the right to pass through it, which looking at what is in it takes. */
+static int tree_open_dir(const struct cube_local_tree *t, int dir, const char *name)
+{
+	cube_auto_fd fd = tree_open(t, dir, name, O_PATH | O_DIRECTORY);
+
+	return fd < 0 ? fd : tree_open(t, fd, ".", O_RDONLY | O_DIRECTORY);
+}
+
 static int tree_file(struct cube_local_tree *t, int from, int to, const char *name, const struct stat *st)
 {
 	cube_auto_fd in = -1, out = -1;
@@ -84,9 +102,9 @@ static int tree_file(struct cube_local_tree *t, int from, int to, const char *na
 		t->skipped++;
 		return 0;
 	}
-	in = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	in = tree_open(t, from, name, O_RDONLY | O_NONBLOCK);
 	if (in < 0 || fstat(in, &now) < 0)
-		return -errno;
+		return in < 0 ? in : -errno;
 	if (!S_ISREG(now.st_mode) || (t->public_only && !(now.st_mode & S_IROTH)))
 		return 0; /* changed since it was looked at */
 	out = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -112,11 +130,10 @@ static int tree_level(struct cube_local_tree *t, int from, int to, unsigned dept
 static int tree_dir(struct cube_local_tree *t, int from, int to, const char *name, unsigned depth,
 		    struct cube_err *err)
 {
-	cube_auto_fd in = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	cube_auto_fd out = -1;
+	cube_auto_fd in = tree_open_dir(t, from, name), out = -1;
 
 	if (in < 0)
-		return -errno;
+		return in;
 	if (mkdirat(to, name, 0700) < 0)
 		return -errno;
 	out = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

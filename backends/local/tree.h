@@ -23,6 +23,9 @@ struct cube_local_tree {
 	struct cube_cancel *cancel;
 	void (*saw)(void *ctx, const void *data,
 		    size_t len); /* all that was copied, in order, for a fingerprint; may be NULL */
+	/* Opens beneath a directory of the source, no link followed where O_NOFOLLOW is set; NULL: with our own
+	 * rights. */
+	int (*open)(void *ctx, int dir, const char *path, int flags);
 	void *ctx;
 
 	uint64_t bytes, files; /* result: copied, links and directories too; start with 0 */

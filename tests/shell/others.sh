@@ -63,3 +63,38 @@ run dev 'echo root >shared/root'
 expect_errno EPERM other rm -f "$W/shared/root"
 other rm "$W/shared/file"
 check_eq "$(cat "$W/closed")" closed
+
+# A path of this machine is opened with the rights of whoever writes, whoever opened the `ctl`: all that is below it, too.
+mkdir -p "$WORK/mixed/open" "$WORK/mixed/through" "$WORK/mixed/bin"
+cp "$(readlink -f /bin/sh)" "$WORK/mixed/bin/sh"
+echo public >"$WORK/mixed/open/file"
+T=$MNT/backends/local/templates
+import_as_other() { # TEMPLATE SOURCE
+	other bash -c "echo 'import $2' >&3" 3>"$T/$1/ctl"
+}
+mkdir "$T/all"
+import_as_other all "$WORK/mixed"
+check_eq "$(field "$T/all/status" state)" ready
+chmod 600 "$WORK/mixed/open/file"
+mkdir "$T/file" "$T/list" "$T/through" "$T/top" "$T/image"
+expect_error EACCES "$MNT/error" 'file: Permission denied' import_as_other file "$WORK/mixed"
+check_eq "$(field "$T/file/status" state)" error
+rm "$WORK/mixed/open/file"
+chmod 711 "$WORK/mixed/open" # its names are nobody's business
+expect_error EACCES "$MNT/error" 'open: Permission denied' import_as_other list "$WORK/mixed"
+chmod 755 "$WORK/mixed/open"
+chmod 744 "$WORK/mixed/through" # its names may be read, what they are may not
+expect_error EACCES "$MNT/error" 'through: Permission denied' import_as_other through "$WORK/mixed"
+chmod 744 "$WORK/mixed"
+expect_error EACCES "$MNT/error" 'mixed: Permission denied' import_as_other top "$WORK/mixed"
+chmod 755 "$WORK/mixed" "$WORK/mixed/through"
+rm -r "${WORK:?}/mixed/bin"
+mkdir "$WORK/picture"
+echo '{"imageLayoutVersion":"1.0.0"}' >"$WORK/picture/oci-layout"
+(umask 077; echo '{"schemaVersion":2,"manifests":[]}' >"$WORK/picture/index.json")
+expect_error EACCES "$MNT/error" 'index.json: Permission denied' import_as_other image "$WORK/picture"
+chmod 644 "$WORK/picture/index.json"
+expect_error EOPNOTSUPP "$MNT/error" 'nothing for linux' import_as_other image "$WORK/picture"
+put "$T/file/ctl" "import $WORK/mixed" # root may
+check_eq "$(field "$T/file/status" state)" ready
+rmdir "$T/all" "$T/file" "$T/list" "$T/through" "$T/top" "$T/image"
