@@ -9,6 +9,7 @@
 #include "backends/base/list.h"
 #include "backends/base/map.h"
 #include "fs/fuse/fuse.h"
+#include "fs/fuse/wire.h"
 
 struct cube_fuse_notify;
 
@@ -17,6 +18,7 @@ struct cube_fuse {
 	struct cube_files_space *files;
 	struct cube_tree *tree;
 	struct fuse_session *se;
+	struct cube_wire wire;
 	struct cube_fuse_notify *notify;
 	/* Held for reading by whoever looks a name up and answers; passed by the notifier before it tells the
 	 * kernel, so that no older answer can arrive behind the news. */

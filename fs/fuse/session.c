@@ -29,14 +29,16 @@ void cube_fuse_init_conn(void *userdata, struct fuse_conn_info *conn)
 /* The descriptor is the supervisor's: requests and replies pass through these. */
 static ssize_t session_read(int fd, void *buf, size_t len, void *userdata)
 {
-	(void)userdata;
-	return read(fd, buf, len);
+	struct cube_fuse *f = userdata;
+
+	return cube_wire_read(&f->wire, fd, buf, len);
 }
 
 static ssize_t session_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
-	(void)userdata;
-	return writev(fd, iov, count);
+	struct cube_fuse *f = userdata;
+
+	return cube_wire_writev(&f->wire, fd, iov, count);
 }
 
 static const struct fuse_custom_io session_io = {.read = session_read, .writev = session_writev};
