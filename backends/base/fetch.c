@@ -2,12 +2,11 @@
 /* Downloads by libcurl: one transfer on the caller's thread, which its cancel object interrupts. */
 #include "backends/base/fetch.h"
 
+#include "backends/base/curl.h"
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 
-#include <curl/curl.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +16,6 @@
 #define FETCH_CONNECT_S 30L
 #define FETCH_STALL_S   60L
 #define FETCH_REDIRECTS 10L
-#define FETCH_POLL_MS   1000
 #define HTTP_RANGE      416L /* what was asked for lies behind the end: all of it is here */
 
 struct fetch {
@@ -36,11 +34,6 @@ bool cube_fetch_url_ok(const char *url)
 	size_t n = strcspn(host, "/?#");
 
 	return n > 0 && memchr(host, '@', n) == NULL;
-}
-
-static void fetch_init(void)
-{
-	(void)curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
 static size_t fetch_write(char *data, size_t size, size_t n, void *ctx)
@@ -86,45 +79,6 @@ static int fetch_setup(struct fetch *t)
 	return ok ? 0 : -ENOMEM;
 }
 
-/* Until it has ended: its result; -EINTR in *ret_code when it was cancelled. */
-static CURLcode fetch_drive(CURLM *multi, struct cube_cancel *cancel, int *ret_code)
-{
-	struct curl_waitfd extra = {.fd = cube_cancel_fd(cancel), .events = CURL_WAIT_POLLIN};
-	int running = 1, left;
-	const CURLMsg *m;
-
-	while (running > 0) {
-		if (cube_cancel_fired(cancel)) {
-			*ret_code = -EINTR;
-			return CURLE_ABORTED_BY_CALLBACK;
-		}
-		if (curl_multi_perform(multi, &running) != CURLM_OK)
-			return CURLE_FAILED_INIT;
-		if (running > 0)
-			(void)curl_multi_poll(multi, extra.fd >= 0 ? &extra : NULL, extra.fd >= 0 ? 1 : 0,
-					      FETCH_POLL_MS, NULL);
-	}
-	while ((m = curl_multi_info_read(multi, &left)) != NULL)
-		if (m->msg == CURLMSG_DONE)
-			return m->data.result;
-	return CURLE_FAILED_INIT;
-}
-
-static const struct {
-	CURLcode curl;
-	int code;
-} fetch_codes[] = {
-	{CURLE_URL_MALFORMAT, -EINVAL},
-	{CURLE_UNSUPPORTED_PROTOCOL, -EINVAL},
-	{CURLE_COULDNT_RESOLVE_PROXY, -EHOSTUNREACH},
-	{CURLE_COULDNT_RESOLVE_HOST, -EHOSTUNREACH},
-	{CURLE_COULDNT_CONNECT, -EHOSTUNREACH},
-	{CURLE_SSL_CONNECT_ERROR, -EHOSTUNREACH},
-	{CURLE_PEER_FAILED_VERIFICATION, -EACCES},
-	{CURLE_OPERATION_TIMEDOUT, -ETIMEDOUT},
-	{CURLE_OUT_OF_MEMORY, -ENOMEM},
-};
-
 static const struct {
 	long status;
 	int code;
@@ -146,14 +100,9 @@ static int fetch_refused(struct fetch *t, struct cube_err *err)
 
 static int fetch_failed(struct fetch *t, CURLcode got, struct cube_err *err)
 {
-	int code = -EREMOTEIO;
-
 	if (got == CURLE_HTTP_RETURNED_ERROR)
 		return fetch_refused(t, err);
-	for (size_t i = 0; i < CUBE_COUNT(fetch_codes); i++)
-		if (fetch_codes[i].curl == got)
-			code = fetch_codes[i].code;
-	return cube_fail(err, code, "%.200s: %s", t->f->url,
+	return cube_fail(err, cube_curl_errno(got), "%.200s: %s", t->f->url,
 			 t->why[0] != '\0' ? t->why : curl_easy_strerror(got));
 }
 
@@ -171,7 +120,7 @@ static int fetch_once(const struct cube_fetch *f, uint64_t from, struct cube_can
 	    curl_multi_add_handle(multi, t.easy) != CURLM_OK) {
 		code = cube_fail(err, -ENOMEM, "%.200s: out of memory", f->url);
 	} else {
-		got = fetch_drive(multi, cancel, &code);
+		got = cube_curl_drive(multi, cancel, &code);
 		if (code == -EINTR)
 			(void)cube_fail(err, code, "interrupted; the same again goes on where it was");
 		else if (t.code < 0)
@@ -190,11 +139,10 @@ static int fetch_once(const struct cube_fetch *f, uint64_t from, struct cube_can
 
 int cube_fetch(const struct cube_fetch *f, struct cube_cancel *cancel, struct cube_err *err)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct stat st;
 	int code;
 
-	(void)pthread_once(&once, fetch_init);
+	cube_curl_setup();
 	if (!cube_fetch_url_ok(f->url))
 		return cube_fail(err, -EINVAL,
 				 "'%.200s' is no URL that can be fetched: http or https, no password in it",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Downloads of whole files by HTTP and HTTPS. The only place that knows libcurl. */
+/* Downloads of whole files by HTTP and HTTPS. */
 #ifndef CUBEFS_BACKENDS_BASE_FETCH_H
 #define CUBEFS_BACKENDS_BASE_FETCH_H
 
