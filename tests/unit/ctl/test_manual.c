@@ -30,15 +30,13 @@ static const char *const titles[CUBE_SCOPE_COUNT] = {
 	[CUBE_SCOPE_CHECKPOINT] = "Verbs of a checkpoint",
 };
 
-/* A file of the source tree, found from where this one was compiled. NUL ended; freed by the test. */
+/* A file of the source tree. NUL ended; freed by the test. */
 static char *manual_read(const char *name)
 {
-	static const char here[] = "tests/unit/ctl/test_manual.c";
-	size_t top = strlen(__FILE__) - (sizeof(here) - 1);
 	char path[4096], *text = calloc(1, MANUAL_MAX);
 	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "%.*s%s", (int)top, __FILE__, name);
+	(void)snprintf(path, sizeof(path), "%s/%s", CUBEFS_SOURCE_DIR, name);
 	f = fopen(path, "re");
 	if (f == NULL || text == NULL)
 		fail_msg("%s cannot be read", path);
