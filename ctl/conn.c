@@ -6,14 +6,17 @@
  * another thread gives it up: `dead` says so, and the link is closed and the memory freed on the loop's
  * thread alone. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
 #include "backends/base/log.h"
+#include "backends/base/macros.h"
 #include "ctl/ctl_priv.h"
 
+#define DRAIN_MS         5000
 #define RELINK_MS        100u
 #define RELINK_MAX_MS    10000u
 #define RELINK_STABLE_NS UINT64_C(200000000)
@@ -75,6 +78,22 @@ void cube_conn_drop(struct cube_cube *c)
 		return;
 	cube_cancel_fire(conn->cancel);
 	conn_retire(conn);
+}
+
+void cube_conn_drain(struct cube_cube *c, const struct cube_cancel *cancel)
+{
+	struct cube_cancel *down = NULL; /* fires when the link is dropped, for whatever reason */
+
+	cube_domain_enter(c->domain);
+	if (cube_conn_ready(c) && !c->domain->closing)
+		down = cube_cancel_ref(cube_own(c)->conn->cancel);
+	cube_domain_leave(c->domain);
+	if (down == NULL)
+		return;
+	struct pollfd either[] = {{.fd = cube_cancel_fd(down), .events = POLLIN},
+				  {.fd = cube_cancel_fd(cancel), .events = POLLIN}};
+	(void)poll(either, CUBE_COUNT(either), DRAIN_MS);
+	cube_cancel_unref(down);
 }
 
 void cube_conns_close(struct cube_domain *d)

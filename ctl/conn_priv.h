@@ -24,6 +24,9 @@ struct cube_conn {
 int cube_conn_begin(struct cube_cube *c, struct cube_err *err);
 /* Gives up the link or the attempt. */
 void cube_conn_drop(struct cube_cube *c);
+/* On a pool thread, no lock: what runs in it was ended, and what the agent said last is on its way. Waits until
+ * it was heard and the link is down, for a few seconds at most, or until @cancel fires. */
+void cube_conn_drain(struct cube_cube *c, const struct cube_cancel *cancel);
 bool cube_conn_ready(const struct cube_cube *c);
 /* If it runs, has no link and nothing is about to make one: start. */
 void cube_conn_settle(struct cube_cube *c);

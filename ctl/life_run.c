@@ -81,6 +81,8 @@ void cube_op_run_stop(struct cube_op *op)
 		(void)cube_backend_resume(op_backend(op), op->id, op->cancel,
 					  NULL); /* the stop says what is wrong */
 	op->code = cube_backend_stop(op_backend(op), op->id, op->grace_s, op->cancel, &op->err);
+	if (op->code == 0) /* how its jobs ended */
+		cube_conn_drain(op->cube, op->cancel);
 }
 
 void cube_op_run_restart(struct cube_op *op)
