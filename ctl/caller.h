@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "backends/base/err.h"
@@ -13,8 +14,9 @@ struct cube_caller {
 	pid_t pid; /* thread or process as our pid namespace sees it; 0: not visible */
 	uid_t uid;
 	gid_t gid;
-	bool local; /* a process of this machine (FUSE, unix socket peer): may name host paths */
-	bool owner; /* the user who mounted: has the daemon's own rights on this machine */
+	uint64_t client; /* 0: a process of this machine's kernel; else a connection, which stands for one */
+	bool local;      /* a process of this machine (FUSE, unix socket peer): may name host paths */
+	bool owner;      /* the user who mounted: has the daemon's own rights on this machine */
 };
 
 /* "bash[123]", or "pid 123", "remote". Returns @out. */

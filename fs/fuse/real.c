@@ -90,7 +90,7 @@ static void real_uses(const struct cube_fuse_args *a, uint64_t node)
 {
 	struct cube_caller by = cube_fuse_caller(a->req);
 
-	cube_tree_uses(a->f->tree, &by, node);
+	cube_tree_uses(a->f->tree, NULL, &by, node);
 }
 
 void cube_fuse_real_mknod(const struct cube_fuse_args *a)
@@ -137,7 +137,7 @@ static bool real_spared(const struct cube_fuse_args *a)
 {
 	struct cube_caller by = cube_fuse_caller(a->req);
 
-	return cube_tree_removes(a->f->tree, &by, a->node);
+	return cube_tree_removes(a->f->tree, NULL, &by, a->node);
 }
 
 void cube_fuse_real_unlink(const struct cube_fuse_args *a)

@@ -18,7 +18,7 @@ void cube_fuse_real_open(const struct cube_fuse_args *a)
 	struct cube_files_handle *h;
 	int code;
 
-	cube_tree_uses(a->f->tree, &by, a->node);
+	cube_tree_uses(a->f->tree, NULL, &by, a->node);
 	code = cube_files_open(a->f->files, a->node, fi.flags, &h);
 	if (code < 0) {
 		(void)fuse_reply_err(a->req, -code);
@@ -74,7 +74,7 @@ void cube_fuse_real_opendir(const struct cube_fuse_args *a)
 	struct cube_files_handle *h = NULL;
 	int code = 0;
 
-	if (!cube_tree_removes(a->f->tree, &by, a->node))
+	if (!cube_tree_removes(a->f->tree, NULL, &by, a->node))
 		code = cube_files_opendir(a->f->files, a->node, &h);
 	if (code < 0)
 		(void)fuse_reply_err(a->req, -code);

@@ -10,10 +10,12 @@
 #define ATTACH_BEFORE 8
 
 struct cube_attach {
-	struct cube_list link;    /* tree.attached */
-	struct cube_obj *obj;     /* referenced; its type has `real` */
-	struct cube_files *files; /* NULL: not there (yet) */
-	uint32_t generation;      /* of the thing when they were fetched */
+	struct cube_list link;       /* tree.attached */
+	struct cube_obj *obj;        /* referenced; its type has `real` */
+	struct cube_attach *next;    /* of the same object, another view */
+	struct cube_tree_view *view; /* referenced */
+	struct cube_files *files;    /* NULL: not there (yet) */
+	uint32_t generation;         /* of the thing when they were fetched */
 	/* What was shown before something else was mounted: who has a place in it keeps it. The oldest first. */
 	struct cube_files *before[ATTACH_BEFORE];
 	unsigned n_before;
@@ -28,17 +30,22 @@ struct cube_attach {
 struct attach_leave {
 	struct cube_deferred deferred;
 	struct cube_files *files;
+	struct cube_tree_view *view; /* referenced */
 };
 
 static void attach_detach(struct cube_deferred *d)
 {
 	struct attach_leave *l = cube_container_of(d, struct attach_leave, deferred);
+	struct cube_domain *domain = l->view->domain;
 
 	cube_files_detach(l->files);
+	cube_domain_enter(domain);
+	cube_view_unref(l->view);
+	cube_domain_leave(domain);
 	cube_free(l);
 }
 
-static void attach_leave(struct cube_tree *t, struct cube_files *files)
+static void attach_leave(const struct cube_attach *a, struct cube_files *files)
 {
 	struct attach_leave *l = cube_calloc(1, sizeof(*l));
 
@@ -46,32 +53,31 @@ static void attach_leave(struct cube_tree *t, struct cube_files *files)
 		cube_files_detach(files); /* better slow than never */
 		return;
 	}
-	*l = (struct attach_leave){.deferred = {.fn = attach_detach}, .files = files};
-	cube_domain_defer(t->domain, &l->deferred);
+	*l = (struct attach_leave){
+		.deferred = {.fn = attach_detach}, .files = files, .view = cube_view_ref(a->view)};
+	cube_domain_defer(a->obj->tree->domain, &l->deferred);
 }
 
 static void attach_let_go(struct cube_attach *a)
 {
 	while (a->n_before > 0)
-		attach_leave(a->obj->tree, a->before[--a->n_before]);
+		attach_leave(a, a->before[--a->n_before]);
 	if (a->files != NULL)
-		attach_leave(a->obj->tree, cube_steal(a->files));
+		attach_leave(a, cube_steal(a->files));
 }
 
 /* The @i-th of those before goes. */
 static void attach_forget(struct cube_attach *a, unsigned i)
 {
-	attach_leave(a->obj->tree, a->before[i]);
+	attach_leave(a, a->before[i]);
 	a->n_before--;
 	for (; i < a->n_before; i++)
 		a->before[i] = a->before[i + 1];
 }
 
-void cube_attach_again(struct cube_obj *o, const char *gone)
+static void attach_again(struct cube_attach *a, const char *gone)
 {
-	struct cube_attach *a = o->attach;
-
-	if (a == NULL || a->files == NULL)
+	if (a->files == NULL)
 		return;
 	for (unsigned i = a->n_before; i-- > 0;)
 		if (cube_files_idle(a->before[i]))
@@ -83,15 +89,30 @@ void cube_attach_again(struct cube_obj *o, const char *gone)
 		cube_files_cut(a->before[i], gone);
 }
 
-void cube_attach_replaced(struct cube_obj *o)
+void cube_attach_again(struct cube_obj *o, const char *gone)
 {
-	if (o->attach != NULL)
-		attach_let_go(o->attach);
+	for (struct cube_attach *a = o->attach; a != NULL; a = a->next)
+		attach_again(a, gone);
 }
 
-static struct cube_attach *attach_get(struct cube_obj *o)
+void cube_attach_replaced(struct cube_obj *o)
+{
+	for (struct cube_attach *a = o->attach; a != NULL; a = a->next)
+		attach_let_go(a);
+}
+
+static struct cube_attach *attach_find(const struct cube_obj *o, const struct cube_tree_view *v)
 {
 	struct cube_attach *a = o->attach;
+
+	while (a != NULL && a->view != v)
+		a = a->next;
+	return a;
+}
+
+static struct cube_attach *attach_get(struct cube_obj *o, struct cube_tree_view *v)
+{
+	struct cube_attach *a = attach_find(o, v);
 
 	if (a != NULL)
 		return a;
@@ -102,6 +123,8 @@ static struct cube_attach *attach_get(struct cube_obj *o)
 	cube_list_init(&a->link);
 	cube_list_push(&o->tree->attached, &a->link);
 	a->obj = cube_obj_ref(o);
+	a->view = cube_view_ref(v);
+	a->next = o->attach;
 	o->attach = a;
 	return a;
 }
@@ -109,9 +132,13 @@ static struct cube_attach *attach_get(struct cube_obj *o)
 static void attach_free(struct cube_attach *a)
 {
 	struct cube_obj *o = a->obj;
+	struct cube_attach **at = &o->attach;
 
 	cube_list_remove(&a->link);
-	o->attach = NULL;
+	while (*at != a)
+		at = &(*at)->next;
+	*at = a->next;
+	cube_view_unref(a->view);
 	cube_free(a);
 	cube_obj_unref(o);
 }
@@ -126,7 +153,7 @@ static void attach_fetched(void *ctx, int code, struct cube_root *root, const st
 	struct cube_err why = {0};
 
 	if (code == 0) {
-		code = cube_files_attach(t->files, root, strtoull(uid, NULL, 16), a->obj, &files);
+		code = cube_files_attach(a->view->files, root, strtoull(uid, NULL, 16), a->obj, &files);
 		if (code < 0) {
 			cube_root_close(root);
 			cube_fail(&why, code, "files of '%s': %s", uid, cube_errno_text(code));
@@ -180,7 +207,7 @@ int cube_attach_step(struct cube_req *r)
 	code = real->usable(p, &changed, &r->err);
 	if (code != 0)
 		return code > 0 ? cube_req_wait(r, changed) : code;
-	a = attach_get(r->n->obj);
+	a = attach_get(r->n->obj, r->files_view);
 	if (a == NULL)
 		return cube_fail(&r->err, -ENOMEM, "out of memory");
 	if (a->files != NULL && a->generation != real->generation(p))
@@ -201,7 +228,7 @@ int cube_attach_step(struct cube_req *r)
 int cube_attach_peek(struct cube_req *r)
 {
 	const struct cube_obj *o = r->n->obj;
-	const struct cube_attach *a = o->attach;
+	const struct cube_attach *a = attach_find(o, r->files_view);
 
 	if (a == NULL || a->files == NULL || a->generation != o->type->real->generation(o->p))
 		return 0;
@@ -210,12 +237,11 @@ int cube_attach_peek(struct cube_req *r)
 	return CUBE_REAL;
 }
 
-uint64_t cube_attach_used(const struct cube_obj *o)
+static uint64_t attach_used(const struct cube_attach *a)
 {
-	const struct cube_attach *a = o->attach;
 	uint64_t last = 0;
 
-	for (unsigned i = 0; a != NULL && i <= a->n_before; i++) {
+	for (unsigned i = 0; i <= a->n_before; i++) {
 		const struct cube_files *f = i < a->n_before ? a->before[i] : a->files;
 
 		if (f == NULL)
@@ -227,12 +253,20 @@ uint64_t cube_attach_used(const struct cube_obj *o)
 	return last;
 }
 
-void cube_attach_drop(struct cube_obj *o)
+uint64_t cube_attach_used(const struct cube_obj *o)
 {
-	struct cube_attach *a = o->attach;
+	uint64_t last = 0;
 
-	if (a == NULL)
-		return;
+	for (const struct cube_attach *a = o->attach; a != NULL; a = a->next) {
+		uint64_t used = attach_used(a);
+
+		last = used > last ? used : last;
+	}
+	return last;
+}
+
+static void attach_drop(struct cube_attach *a)
+{
 	a->dropped = true;
 	if (a->busy)
 		return; /* attach_fetched frees it */
@@ -241,8 +275,28 @@ void cube_attach_drop(struct cube_obj *o)
 	attach_free(a);
 }
 
+void cube_attach_drop(struct cube_obj *o)
+{
+	struct cube_attach *next;
+
+	for (struct cube_attach *a = o->attach; a != NULL; a = next) {
+		next = a->next;
+		attach_drop(a);
+	}
+}
+
 void cube_attach_drop_all(struct cube_tree *t)
 {
 	cube_list_each (i, &t->attached)
-		cube_attach_drop(cube_list_entry(i, struct cube_attach, link)->obj);
+		attach_drop(cube_list_entry(i, struct cube_attach, link));
+}
+
+void cube_attach_drop_view(struct cube_tree *t, const struct cube_tree_view *v)
+{
+	cube_list_each (i, &t->attached) {
+		struct cube_attach *a = cube_list_entry(i, struct cube_attach, link);
+
+		if (a->view == v)
+			attach_drop(a);
+	}
 }

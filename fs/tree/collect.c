@@ -58,6 +58,8 @@ int cube_collect_closes(struct cube_req *r, struct cube_handle *h)
 {
 	struct cube_err err;
 
+	if (r->caller.client != 0)
+		return 1; /* it says when it closes, once */
 	if (!r->proc.known)
 		return CUBE_PROC;
 	if (!collect_by_opener(r, h))

@@ -82,7 +82,9 @@ int cube_dir_lookup(struct cube_req *r)
 		return code;
 	e = dir_fixed(r->n, r->name);
 	if (e != NULL)
-		return dir_answer(r, cube_node_give(r->n->obj, e, r->caller.local ? r->caller.pid : 0));
+		return dir_answer(
+			r, cube_node_give(r->n->obj, e,
+					  r->caller.local && r->caller.client == 0 ? r->caller.pid : 0));
 	p = dir_child(r->n, r->name);
 	return p == NULL ? -ENOENT : dir_answer(r, dir_child_node(r->n, p));
 }

@@ -211,9 +211,28 @@ void cube_handle_free(struct cube_handle *h)
 	cube_free(h);
 }
 
+/* It was on its way out and will not be completed. */
+static void handle_drop(struct cube_handle *h)
+{
+	struct cube_err err;
+
+	if (!h->writes || !h->class->collects)
+		return;
+	h->failed = true;
+	if (h->in.len == 0)
+		return;
+	cube_fail(&err, -EINTR, "the connection ended before '%s' was closed: what it had written is dropped",
+		  h->node->entry->name);
+	cube_tree_note(h->tree, h->node->obj, &h->by, "close", &err);
+	cube_collect_drop(h);
+}
+
 int cube_handle_release(struct cube_req *r)
 {
 	struct cube_handle *h = r->handle;
+
+	if (r->lost)
+		handle_drop(h);
 
 	if (h->class->release != NULL)
 		h->class->release(h);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who removes: processes that have unlinked a fixed entry of a sandbox, and so are about to `rm -r` it.
  *
+ * A connection stands for a process, and says when it ends.
+ *
  * A mark is bound to a process by its pidfd, so that a number that is used again is somebody else. Nobody
  * tells us when a process ends: marks are looked at when one is needed, and dropped then. */
 #include <errno.h>
@@ -15,6 +17,7 @@
 struct mark {
 	struct cube_list link;  /* tree.marks */
 	struct cube_obj *scope; /* referenced */
+	uint64_t client;        /* 0: the process below */
 	pid_t tgid;
 	int pidfd;
 };
@@ -34,7 +37,7 @@ static bool mark_alive(const struct mark *m)
 {
 	struct pollfd p = {.fd = m->pidfd, .events = POLLIN};
 
-	return poll(&p, 1, 0) == 0;
+	return m->client != 0 || poll(&p, 1, 0) == 0;
 }
 
 /* Usually the request's thread is the only one of its process. */
@@ -42,7 +45,7 @@ static pid_t mark_tgid(const struct cube_caller *by)
 {
 	struct cube_proc proc;
 
-	if (!by->local)
+	if (!by->local || by->client != 0)
 		return 0;
 	cube_proc_look(by->pid, &proc);
 	return proc.visible ? proc.tgid : 0;
@@ -60,7 +63,7 @@ static struct mark *mark_find(struct cube_tree *t, const struct cube_obj *scope,
 
 		if (!mark_alive(m))
 			mark_free(m);
-		else if (m->scope == scope && m->tgid == tgid)
+		else if (m->scope == scope && m->client == by->client && m->tgid == tgid)
 			return m;
 	}
 	return NULL;
@@ -84,10 +87,11 @@ int cube_mark_add(struct cube_tree *t, struct cube_obj *scope, const struct cube
 	if (m == NULL)
 		return cube_fail(err, -ENOMEM, "out of memory");
 	cube_list_init(&m->link);
+	m->client = by->client;
 	m->tgid = mark_tgid(by);
 	m->pidfd = m->tgid > 0 ? (int)syscall(SYS_pidfd_open, m->tgid, 0) : -1;
 	m->scope = cube_obj_ref(scope);
-	if (m->pidfd < 0) {
+	if (m->pidfd < 0 && m->client == 0) {
 		mark_free(m);
 		return cube_fail(err, -EPERM,
 				 "the process cannot be seen from here: use rmdir instead of rm -r");
@@ -126,9 +130,22 @@ void cube_mark_drop(struct cube_tree *t, const struct cube_obj *scope)
 	}
 }
 
+void cube_tree_client_ends(struct cube_tree *t, uint64_t client)
+{
+	cube_domain_enter(t->domain);
+	cube_list_each (i, &t->marks) {
+		struct mark *m = cube_list_entry(i, struct mark, link);
+
+		if (m->client == client)
+			mark_free(m);
+	}
+	cube_domain_leave(t->domain);
+}
+
 /* ---- for the front end, on real files ---- */
 
-bool cube_tree_removes(struct cube_tree *t, const struct cube_caller *by, uint64_t id)
+bool cube_tree_removes(struct cube_tree *t, struct cube_tree_view *v, const struct cube_caller *by,
+		       uint64_t id)
 {
 	struct cube_obj *owner;
 	bool removes;
@@ -136,20 +153,20 @@ bool cube_tree_removes(struct cube_tree *t, const struct cube_caller *by, uint64
 	if (atomic_load(&t->n_marks) == 0)
 		return false;
 	cube_domain_enter(t->domain);
-	owner = cube_files_owner(t->files, id);
+	owner = cube_files_owner((v != NULL ? v : t->view)->files, id);
 	removes = owner != NULL && mark_find(t, cube_mark_scope(owner), by) != NULL;
 	cube_domain_leave(t->domain);
 	return removes;
 }
 
-void cube_tree_uses(struct cube_tree *t, const struct cube_caller *by, uint64_t id)
+void cube_tree_uses(struct cube_tree *t, struct cube_tree_view *v, const struct cube_caller *by, uint64_t id)
 {
 	struct cube_obj *owner;
 
 	if (atomic_load(&t->n_marks) == 0)
 		return;
 	cube_domain_enter(t->domain);
-	owner = cube_files_owner(t->files, id);
+	owner = cube_files_owner((v != NULL ? v : t->view)->files, id);
 	if (owner != NULL)
 		cube_mark_end(t, cube_mark_scope(owner), by);
 	cube_domain_leave(t->domain);

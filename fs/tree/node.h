@@ -108,7 +108,7 @@ struct cube_obj {
 	struct cube_tree *tree;
 	struct cube_obj *parent;    /* referenced */
 	uint64_t ino;               /* of its directory; entries' are derived */
-	struct cube_attach *attach; /* its real files, once they were asked for */
+	struct cube_attach *attach; /* its real files, once they were asked for: one for each view of them */
 	struct cube_node *nodes[CUBE_SLOTS];
 	struct cube_text_mark texts[CUBE_SLOTS];
 };

@@ -190,7 +190,7 @@ static int path_real_mkdir(struct path_work *w, uint64_t dir)
 {
 	const struct cube_caller *by = &w->req.caller;
 	const struct cube_files_cred cred = {.uid = by->uid, .gid = by->gid, .pid = by->pid};
-	struct cube_files_space *s = w->req.tree->files;
+	struct cube_files_space *s = w->req.files_view->files;
 	struct cube_files_entry e;
 	int code = cube_files_mkdir(s, &cred, dir, w->ends[0].name, PATH_NEW_MODE, &e);
 
@@ -201,7 +201,7 @@ static int path_real_mkdir(struct path_work *w, uint64_t dir)
 
 static int path_real_act(struct path_work *w, const uint64_t dirs[2])
 {
-	struct cube_files_space *s = w->req.tree->files;
+	struct cube_files_space *s = w->req.files_view->files;
 
 	switch (w->act) {
 	case CUBE_PATH_MKDIR:
@@ -218,7 +218,7 @@ static int path_real_act(struct path_work *w, const uint64_t dirs[2])
 static void path_real(struct cube_req *r)
 {
 	struct path_work *w = cube_container_of(r, struct path_work, req);
-	struct cube_files_space *s = r->tree->files;
+	struct cube_files_space *s = r->files_view->files;
 	uint64_t dirs[2] = {0};
 	unsigned n = 0;
 	int code = 0;

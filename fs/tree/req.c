@@ -165,7 +165,7 @@ static void req_look(struct cube_deferred *d)
 	struct cube_req *r = cube_container_of(d, struct cube_req, deferred);
 	struct cube_domain *dom = r->tree->domain;
 
-	if (r->caller.local)
+	if (r->caller.local && r->caller.client == 0)
 		cube_proc_look(r->caller.pid, &r->proc);
 	r->proc.known = true;
 	cube_domain_enter(dom);
@@ -262,6 +262,8 @@ void cube_req_submit(struct cube_tree *t, struct cube_req *r)
 	uint64_t id = r->node & CUBE_FILES_ID ? r->new_parent : r->node;
 
 	r->tree = t;
+	if (r->files_view == NULL)
+		r->files_view = t->view;
 	r->step = op->run;
 	cube_waiter_init(&r->waiter, req_woken);
 	cube_alarm_init(&r->alarm, req_alarm);

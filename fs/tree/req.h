@@ -56,6 +56,7 @@ enum cube_req_op {
 #define CUBE_REQ_COUNT (CUBE_REQ_READDIR + 1)
 
 struct cube_tree;
+struct cube_tree_view;
 struct cube_node;
 struct cube_handle;
 struct cube_files;
@@ -88,6 +89,7 @@ struct cube_req {
 	/* ---- the front end's ---- */
 	enum cube_req_op op;
 	struct cube_caller caller;
+	struct cube_tree_view *files_view; /* whose real files; NULL: the tree's own */
 	uint64_t node, new_parent;
 	const char *name, *new_name;
 	unsigned flags;
@@ -99,6 +101,7 @@ struct cube_req {
 	const struct stat *set_st;
 	unsigned set;               /* CUBE_SET_* of fs/files */
 	bool caches;                /* rmdir, rename: the front end's caches know it without being told */
+	bool lost;                  /* release: whoever had it open went without a close */
 	bool plus;                  /* readdir: with attributes, each counted as a lookup */
 	struct cube_poller *poller; /* poll: taken over, or NULL */
 	/* One entry; under the lock, must not block. Non-zero: no room, stop. */

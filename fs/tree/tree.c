@@ -115,15 +115,15 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 
 	if (t == NULL)
 		return NULL;
-	*t = (struct cube_tree){
-		.domain = o->domain, .files = o->files, .watcher = o->watcher, .next_id = CUBE_TREE_ROOT};
+	*t = (struct cube_tree){.domain = o->domain, .watcher = o->watcher, .next_id = CUBE_TREE_ROOT};
 	cube_list_init(&t->marks);
 	cube_list_init(&t->attached);
 	cube_list_init(&t->handles);
+	t->view = cube_view_new(o->domain, o->files, false);
 	t->nodes = cube_imap_new();
 	t->parked = cube_imap_new();
 	t->services = cube_imap_new();
-	if (t->nodes == NULL || t->parked == NULL || t->services == NULL)
+	if (t->view == NULL || t->nodes == NULL || t->parked == NULL || t->services == NULL)
 		goto fail;
 	t->root = cube_obj_get(t, &cube_type_root, o->domain);
 	t->root_node = t->root == NULL ? NULL : cube_node_get(t->root, cube_type_root.self);
@@ -171,6 +171,7 @@ void cube_tree_free(struct cube_tree *t)
 		cube_node_unref(n);
 	}
 	cube_obj_unref(t->root);
+	cube_view_unref(t->view);
 	cube_domain_leave(t->domain);
 	cube_imap_free(t->nodes);
 	cube_imap_free(t->parked);

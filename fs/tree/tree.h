@@ -41,13 +41,23 @@ bool cube_tree_waiting(struct cube_tree *t, uint64_t key, pid_t *ret_pid, bool *
 /* Ends all that is parked with -EHOSTDOWN, and whatever would park from now on. Commands go on. */
 void cube_tree_shutdown(struct cube_tree *t);
 
+/* A look at the real files that is not the tree's own. How a link is shown goes by the path on which its reader
+ * came to it, so each client that may move directories has one (files.h). Takes @files over. NULL: memory. */
+struct cube_tree_view *cube_tree_view_new(struct cube_tree *t, struct cube_files_space *files);
+/* No request of it is under way, none will come, all its nodes are forgotten and its files closed. */
+void cube_tree_view_end(struct cube_tree *t, struct cube_tree_view *v);
+
+/* The connection @client (struct cube_caller) is no more. */
+void cube_tree_client_ends(struct cube_tree *t, uint64_t client);
+
 /* Takes back @n lookups of @id. */
 void cube_tree_forget(struct cube_tree *t, uint64_t id, uint64_t n);
 
 /* Is the caller one that removes (interface.md, "rm -r"), so that the directory @id of fs/files looks empty
- * to it? */
-bool cube_tree_removes(struct cube_tree *t, const struct cube_caller *by, uint64_t id);
+ * to it? @v: whose id it is; NULL: the tree's own. */
+bool cube_tree_removes(struct cube_tree *t, struct cube_tree_view *v, const struct cube_caller *by,
+		       uint64_t id);
 /* The caller opens or makes something below the real directory @id: it is no remover there. */
-void cube_tree_uses(struct cube_tree *t, const struct cube_caller *by, uint64_t id);
+void cube_tree_uses(struct cube_tree *t, struct cube_tree_view *v, const struct cube_caller *by, uint64_t id);
 
 #endif

@@ -21,9 +21,18 @@
 #define CUBE_RENDER_MAX  (64u << 20)  /* of a text that is read */
 #define CUBE_COLLECT_MAX (256u << 20) /* of all handles together */
 
-struct cube_tree {
+/* Lives while its maker has it, or one of its trees is on its way out. */
+struct cube_tree_view {
+	unsigned refs;
 	struct cube_domain *domain;
 	struct cube_files_space *files;
+	bool own; /* the space is freed with it */
+	struct cube_deferred deferred;
+};
+
+struct cube_tree {
+	struct cube_domain *domain;
+	struct cube_tree_view *view; /* its own */
 	struct cube_tree_watcher watcher;
 	struct cube_imap *nodes;    /* id -> struct cube_node */
 	struct cube_imap *parked;   /* key -> struct cube_req */
@@ -205,6 +214,13 @@ void cube_attach_again(struct cube_obj *o, const char *gone);
 void cube_attach_replaced(struct cube_obj *o);
 void cube_attach_drop(struct cube_obj *o);
 void cube_attach_drop_all(struct cube_tree *t);
+/* Those of that view. */
+void cube_attach_drop_view(struct cube_tree *t, const struct cube_tree_view *v);
+
+/* ---- view.c ---- */
+struct cube_tree_view *cube_view_new(struct cube_domain *d, struct cube_files_space *files, bool own);
+struct cube_tree_view *cube_view_ref(struct cube_tree_view *v);
+void cube_view_unref(struct cube_tree_view *v);
 
 /* ---- path.c: mkdir, rmdir and mv as verbs ---- */
 int cube_path_start(void *tree, enum cube_path_act act, struct cube_verb_call *call, struct cube_err *err);
