@@ -14,6 +14,8 @@ DEBIAN_TEST=(libcmocka-dev clang libclang-rt-14-dev clang-tidy clang-format-14 c
 	curl python3-websockets)
 # shellcheck disable=SC2034
 DEBIAN_BENCH=(docker.io python3 procps)
+# shellcheck disable=SC2034
+DEBIAN_BENCH_FILES=(bindfs sshfs openssh-server fio git ripgrep sqlite3)
 
 # The packages of the arguments that are not installed, one a line.
 debian_missing() {

@@ -98,7 +98,7 @@ group_of() { # NAME: its directory in the tree that counts memory
 build() {
 	cmake -S "$ROOT" -B "$BUILD" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCUBEFS_WERROR=OFF \
 		-DCUBEFS_TESTS=OFF >"$WORK/build.log" 2>&1 &&
-		cmake --build "$BUILD" --parallel --target cubefs cube-init bench-bench bench-floor >>"$WORK/build.log" 2>&1 &&
+		cmake --build "$BUILD" --parallel --target cubefs cube-init bench-bench bench-files bench-floor >>"$WORK/build.log" 2>&1 &&
 		return
 	tail -n 20 "$WORK/build.log" >&2
 	echo 'tests/bench/run.sh: it does not build' >&2

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Measures files/ beside the disk below it and what a user would pick instead, in one run, as root: an overlay
+# (native), a sandbox's through cubefs, the first through bindfs, and through sshfs from this machine. It builds what it needs, and takes away all that it made, whatever happens.
+#
+#     tests/bench/files.sh [ROW ...]      ROW: one of the list below; all of them unless named
+#
+# CUBEFS_BUILD_DIR: where to build (build/bench); CUBEFS_BENCH_RUNS: runs of each row, whose median is shown (5);
+# CUBEFS_BENCH_MIB: size of the large file (1024); CUBEFS_BENCH_SMALL: small files (20000); CUBEFS_BENCH_REPO: files of
+# the repository (5000); CUBEFS_BENCH_TAR: files of the archive (30000); CUBEFS_BENCH_PLACES: which of native, cubefs,
+# bindfs and sshfs; CUBEFS_BENCH_NPM: the package that npm installs (express). Figures of a busy machine mean little:
+# the load stands above the table.
+set -uo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+ROOT=$(cd "$HERE/../.." && pwd -P)
+BUILD=${CUBEFS_BUILD_DIR:-$ROOT/build/bench}
+RUNS=${CUBEFS_BENCH_RUNS:-5}
+MIB=${CUBEFS_BENCH_MIB:-1024}
+SMALL=${CUBEFS_BENCH_SMALL:-20000}
+REPO=${CUBEFS_BENCH_REPO:-5000}
+TAR=${CUBEFS_BENCH_TAR:-30000}
+NPM=${CUBEFS_BENCH_NPM:-express}
+read -ra PLACES <<<"${CUBEFS_BENCH_PLACES:-native cubefs bindfs sshfs}"
+
+ROWS=(seqwrite seqread randread randwrite mmap create stat read unlink clone status untar find rg make npm sqlite)
+
+. "$ROOT/cmake/debian.sh"
+. "$HERE/lib.sh"
+. "$HERE/others.sh"
+. "$HERE/places.sh"
+. "$HERE/files_rows.sh"
+
+[ "$(id -u)" -eq 0 ] || {
+	echo 'tests/bench/files.sh: root mounts the overlay beside it' >&2
+	exit 2
+}
+[ "$#" -gt 0 ] || set -- "${ROWS[@]}"
+for row; do
+	declare -F "files_$row" >/dev/null || {
+		echo "tests/bench/files.sh: no row '$row'; there are: ${ROWS[*]}" >&2
+		exit 2
+	}
+done
+debian_install "${DEBIAN_BUILD[@]}" "${DEBIAN_RUN[@]}" "${DEBIAN_BENCH[@]}" "${DEBIAN_BENCH_FILES[@]}" >&2 || exit 1
+
+WORK=$(mktemp -d /tmp/cubefs-bench-XXXXXX)
+MNT=$WORK/mnt
+PATH=$BUILD/fs:$BUILD:$PATH
+trap 'places_down; cleanup' EXIT
+trap 'exit 130' INT TERM
+mkdir "$WORK/state"
+build && mount_up && places_up || exit 1
+
+printf '# %s, %s processors, load %s; median of %s\n' "$(uname -sr)" "$(nproc)" "$(cut -d ' ' -f 1-3 /proc/loadavg)" "$RUNS"
+printf '# ms; in brackets the time as a multiple of native'"'"'s; others: how many times faster cubefs is\n'
+files_head
+for row; do
+	row_run "$row"
+done

@@ -1,0 +1,141 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# For files.sh: the places in which the same work is done, and its table.
+
+SSHD=''
+declare -A AT    # name: the directory
+declare -A WHY   # why one is not there
+declare -A WHAT LIMIT # of the rows
+
+# ---- the places ----
+
+# An overlay as the local backend makes them, on the same disk. (That of the sandbox itself lies in the daemon's mount
+# namespace, where no program of this one has a working directory.)
+place_native() {
+	mkdir -p "$WORK"/{native,under/{lower,upper,work}}
+	mount -t overlay -o "lowerdir=$WORK/under/lower,upperdir=$WORK/under/upper,workdir=$WORK/under/work" \
+		-o xino=on,redirect_dir=on,index=on bench "$WORK/native" || return
+	AT[native]=$WORK/native
+}
+
+place_cubefs() {
+	AT[cubefs]=$MNT/bench/files/workspace
+}
+
+place_bindfs() {
+	mkdir "$WORK/bindfs"
+	bindfs "${AT[native]}" "$WORK/bindfs" 2>"$WORK/bindfs.log" || {
+		WHY[bindfs]=$(tail -n 1 "$WORK/bindfs.log")
+		return
+	}
+	AT[bindfs]=$WORK/bindfs
+}
+
+# A server of our own: keys that are thrown away, on a port that is free.
+place_sshfs() {
+	local port=$((20000 + RANDOM % 20000))
+	mkdir -m 700 "$WORK/ssh" "$WORK/sshfs"
+	mkdir -p /run/sshd
+	ssh-keygen -q -t ed25519 -N '' -f "$WORK/ssh/host" && ssh-keygen -q -t ed25519 -N '' -f "$WORK/ssh/id"
+	cp "$WORK/ssh/id.pub" "$WORK/ssh/authorized"
+	/usr/sbin/sshd -D -f /dev/null -p "$port" -h "$WORK/ssh/host" -o ListenAddress=127.0.0.1 -o PidFile=none \
+		-o StrictModes=no -o AuthorizedKeysFile="$WORK/ssh/authorized" -o PermitRootLogin=prohibit-password \
+		-o Subsystem='sftp internal-sftp' -o UsePAM=no 2>"$WORK/sshd.log" &
+	SSHD=$!
+	for _ in $(seq 50); do
+		sshfs -p "$port" -o IdentityFile="$WORK/ssh/id" -o StrictHostKeyChecking=no \
+			-o UserKnownHostsFile=/dev/null "root@127.0.0.1:${AT[native]}" "$WORK/sshfs" 2>"$WORK/sshfs.log" && {
+			AT[sshfs]=$WORK/sshfs
+			return
+		}
+		sleep 0.1
+	done
+	WHY[sshfs]=$(tail -n 1 "$WORK/sshfs.log")
+}
+
+places_up() {
+	local place
+	make bench
+	place_native || return
+	for place in "${PLACES[@]}"; do
+		[ "$place" = native ] || "place_$place"
+		if [ -z "${AT[$place]-}" ]; then note "$place" "${WHY[$place]-}"; fi
+	done
+}
+
+places_down() {
+	trap '' INT TERM
+	cd /
+	for place in bindfs sshfs native; do
+		if mountpoint -q "$WORK/$place"; then umount -l "$WORK/$place"; fi
+	done
+	[ -z "$SSHD" ] || kill "$SSHD"
+}
+
+# ---- the table ----
+
+files_head() {
+	printf '%-28s %10s %18s %18s %18s   %s\n' row native cubefs bindfs sshfs 'target: cubefs beside native, beside others'
+}
+
+median() { # FIGURES a line
+	sort -n | awk '{ v[NR] = $1 } END { if (NR > 0) print v[int((NR + 1) / 2)] }'
+}
+
+cell() { # US NATIVE-US CUBEFS-US PLACE
+	awk -v us="$1" -v n="$2" -v c="$3" -v place="$4" 'BEGIN {
+		if (us == "") { printf "%s", "-"; exit }
+		if (place == "native" || n == "") printf "%.1f", us / 1000
+		else if (place == "cubefs") printf "%.1f (%.2f)", us / 1000, us / n
+		else printf "%.1f (%.1f x)", us / 1000, c == "" ? 0 : us / c
+	}'
+}
+
+# WHAT LIMIT (a multiple of native's time, or -); the medians are in $WORK/row/PLACE
+files_line() {
+	local place own native cells=() others='' limit=$2
+	native=$(median <"$WORK/row/native") own=$(median <"$WORK/row/cubefs")
+	for place in native cubefs bindfs sshfs; do
+		cells+=("$(cell "$(median <"$WORK/row/$place")" "$native" "$own" "$place")")
+	done
+	for place in bindfs sshfs; do
+		others+=$(awk -v o="$(median <"$WORK/row/$place")" -v c="$own" -v p="$place" 'BEGIN {
+			if (o != "" && c != "") printf "  %s %s", p, (o >= 2 * c) ? "met" : "MISSED" }')
+	done
+	[ "$limit" = - ] || [ -z "$own" ] || [ -z "$native" ] ||
+		limit="$limit x $(verdict "$own" "$(awk -v n="$native" -v l="$limit" 'BEGIN { print n * l }')")"
+	printf '%-28s %10s %18s %18s %18s   %s%s\n' "$1" "${cells[@]}" "$limit" "$others"
+}
+
+# A row: `files_ROW` in each place, in turn, so that a busy moment meets all of them; the first is not counted where
+# the row asks for warm caches.
+row_run() { # ROW
+	local row=$1 place i
+	mkdir -p "$WORK/row"
+	for place in native cubefs bindfs sshfs; do : >"$WORK/row/$place"; done
+	for ((i = 0; i < RUNS; i++)); do
+		for place in "${PLACES[@]}"; do
+			[ -n "${AT[$place]-}" ] || continue
+			mkdir -p "${AT[$place]}/$place"
+			cd "${AT[$place]}/$place" || continue
+			"files_$row" 2>>"$WORK/row.log" >>"$WORK/row/$place" ||
+				echo "$row in $place failed: $(tail -n 1 "$WORK/row.log")" >&2
+			cd /
+		done
+	done
+	files_line "${WHAT[$row]}" "${LIMIT[$row]}"
+}
+
+timed() { # COMMAND...: microseconds
+	local begin=${EPOCHREALTIME/./} code
+	"$@" >/dev/null
+	code=$?
+	echo $((${EPOCHREALTIME/./} - begin))
+	return "$code"
+}
+
+# A second time: what is warm.
+warm() {
+	"$@" >/dev/null
+	timed "$@"
+}
