@@ -6,7 +6,7 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/base/num.h"
-#include "backends/local/agentfile.h"
+#include "backends/agent/file.h"
 #include "backends/local/hidden.h"
 #include "backends/local/idrange.h"
 #include "backends/local/keep.h"
@@ -102,7 +102,7 @@ static void host_take_agent(void)
 	struct cube_err err = {0};
 	int rc;
 
-	from = cube_local_agent_open(&err);
+	from = cube_agent_file_open(&err);
 	if (from >= 0)
 		dir = cube_local_mnt_tmpfs(HOST_AGENT_SIZE, &err);
 	if (from < 0 || dir < 0) {
@@ -110,7 +110,7 @@ static void host_take_agent(void)
 		return;
 	}
 	to = openat(dir, CUBE_LOCAL_AGENT, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
-	rc = to < 0 ? -errno : cube_local_agent_copy(from, to);
+	rc = to < 0 ? -errno : cube_agent_file_copy(from, to);
 	if (rc == 0 && fchmod(to, 0555) < 0)
 		rc = -errno;
 	if (to >= 0)

@@ -18,7 +18,7 @@
 #include "backends/base/child.h"
 #include "backends/local/enclose.h"
 #include "backends/local/filter.h"
-#include "backends/local/listener.h"
+#include "backends/agent/listener.h"
 #include "backends/local/mnt.h"
 
 #include <errno.h>
@@ -209,7 +209,7 @@ static int launch_write_config(struct launch *l, struct cube_err *err)
 
 static int launch_open(struct launch *l, struct cube_err *err)
 {
-	int rc = cube_local_listener_make(l->c->dir, &l->listener, err);
+	int rc = cube_agent_listener_make(l->c->dir, &l->listener, err);
 
 	if (rc < 0)
 		return rc;

@@ -5,7 +5,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/macros.h"
 #include "backends/local/dirs.h"
-#include "backends/local/listener.h"
+#include "backends/agent/listener.h"
 #include "backends/local/owner.h"
 
 #include <errno.h>
@@ -118,7 +118,7 @@ int cube_local_access(struct cube_backend *base, const char *id, void (*each)(vo
 
 	if (rc < 0)
 		return rc;
-	if (cube_local_cube_runs(c) && cube_local_listener_path(c->dir, path, sizeof(path)) == 0) {
+	if (cube_local_cube_runs(c) && cube_agent_listener_path(c->dir, path, sizeof(path)) == 0) {
 		(void)snprintf(line, sizeof(line), "agent cube-init unix:%s", path);
 		each(ctx, line);
 	}

@@ -5,7 +5,7 @@
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 #include "backends/base/spawn.h"
-#include "backends/local/agentfile.h"
+#include "backends/agent/file.h"
 #include "backends/local/find.h"
 #include "backends/local/overlay.h"
 
@@ -63,7 +63,7 @@ static void probe_copy_crun(struct cube_local *b)
 
 	(void)snprintf(b->crun_exec, sizeof(b->crun_exec), "%s", b->crun);
 	if (!b->host->trusted || from < 0 || to < 0 || pread(from, magic, 4, 0) != 4 ||
-	    memcmp(magic, "\177ELF", 4) != 0 || cube_local_agent_copy(from, to) < 0 ||
+	    memcmp(magic, "\177ELF", 4) != 0 || cube_agent_file_copy(from, to) < 0 ||
 	    fcntl(to, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
 		return;
 	b->crun_copy = cube_steal_fd(&to);

@@ -3,7 +3,7 @@
 #include "backends/local/local_priv.h"
 
 #include "backends/agent/link.h"
-#include "backends/local/listener.h"
+#include "backends/agent/listener.h"
 #include "backends/local/oom.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ int cube_local_link(struct cube_backend *base, const char *id, const struct cube
 	if (rc == 0 && !cube_local_cube_runs(c))
 		rc = cube_fail(err, -EHOSTDOWN, "sandbox %s does not run", id);
 	if (rc == 0)
-		rc = cube_local_listener_connect(c->dir, cancel, &fd, err);
+		rc = cube_agent_listener_connect(c->dir, cancel, &fd, err);
 	if (rc < 0)
 		return rc;
 	rc = cube_agent_link_new(b->loop, fd, true, handler, ctx, &link, err);

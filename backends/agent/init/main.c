@@ -4,6 +4,7 @@
  *   main.c      options, start-up                   ev.c         the loop
  *   conn.c      the connection                      dispatch.c   messages to functions
  *   actions.c   what they do                        report.c     what the daemon is told
+ *   door.c      a listener that is handed over
  *   job*.c      jobs                                session*.c   shells that live on
  *   output.c    pipes into spools                   stream.c     spools into DATA
  *   input.c     stdin                               pty.c        terminals
@@ -28,6 +29,7 @@
 #include "backends/agent/init/actions.h"
 #include "backends/agent/init/child.h"
 #include "backends/agent/init/conn.h"
+#include "backends/agent/init/door.h"
 #include "backends/agent/init/error.h"
 #include "backends/agent/init/ev.h"
 #include "backends/agent/init/group.h"
@@ -41,21 +43,19 @@
 struct options {
 	int listen_fd, stream_fd, cgroup_fd;
 	bool stdio;
+	const char *door;
 	const char *run_dir;
 	const char *shell;
 };
 
-static const char usage[] = "usage: cube-init (--listen-fd N | --stream-fd N | --stdio) [--cgroup-fd N] "
-			    "[--run-dir DIR] [--shell PATH]\n";
+static const char usage[] = "usage: cube-init (--listen-fd N | --door PATH | --stream-fd N | --stdio) "
+			    "[--cgroup-fd N] [--run-dir DIR] [--shell PATH]\n";
 
 static const struct option long_options[] = {
-	{"listen-fd", required_argument, NULL, 'l'},
-	{"stream-fd", required_argument, NULL, 's'},
-	{"stdio", no_argument, NULL, 'i'},
-	{"cgroup-fd", required_argument, NULL, 'c'},
-	{"run-dir", required_argument, NULL, 'r'},
-	{"shell", required_argument, NULL, 'S'},
-	{NULL, 0, NULL, 0},
+	{"listen-fd", required_argument, NULL, 'l'}, {"door", required_argument, NULL, 'd'},
+	{"stream-fd", required_argument, NULL, 's'}, {"stdio", no_argument, NULL, 'i'},
+	{"cgroup-fd", required_argument, NULL, 'c'}, {"run-dir", required_argument, NULL, 'r'},
+	{"shell", required_argument, NULL, 'S'},     {NULL, 0, NULL, 0},
 };
 
 static bool option_fd(const char *text, int *ret)
@@ -100,6 +100,9 @@ static bool options_parse(int argc, char **argv, struct options *o)
 		case 's':
 			ok = option_fd(optarg, &o->stream_fd);
 			break;
+		case 'd':
+			o->door = optarg;
+			break;
 		case 'i':
 			o->stdio = true;
 			break;
@@ -116,7 +119,8 @@ static bool options_parse(int argc, char **argv, struct options *o)
 			ok = false;
 		}
 	}
-	return ok && optind == argc && (o->listen_fd >= 0) + (o->stream_fd >= 0) + o->stdio == 1;
+	return ok && optind == argc &&
+	       (o->listen_fd >= 0) + (o->stream_fd >= 0) + o->stdio + (o->door != NULL) == 1;
 }
 
 static void main_signal(int sig)
@@ -133,10 +137,10 @@ static void main_after(void)
 	init_session_idle_work();
 }
 
-static int main_connect(const struct options *o)
+static int main_connect(const struct options *o, int listener)
 {
-	if (o->listen_fd >= 0)
-		return init_conn_listen(o->listen_fd);
+	if (listener >= 0)
+		return init_conn_listen(listener);
 	if (o->stream_fd >= 0) {
 		(void)fcntl(o->stream_fd, F_SETFD, FD_CLOEXEC);
 		return init_conn_stream(o->stream_fd, o->stream_fd);
@@ -146,11 +150,16 @@ static int main_connect(const struct options *o)
 
 static int main_setup(const struct options *o)
 {
-	int r;
+	int listener = o->listen_fd, r;
 
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	(void)umask(0);
+	if (o->door != NULL) {
+		listener = init_door_enter(o->door);
+		if (listener < 0)
+			return listener;
+	}
 	if (o->cgroup_fd >= 0)
 		(void)fcntl(o->cgroup_fd, F_SETFD, FD_CLOEXEC);
 	init_child_setup();
@@ -167,7 +176,7 @@ static int main_setup(const struct options *o)
 	if (r < 0)
 		return r;
 	init_group_setup(o->cgroup_fd);
-	return main_connect(o);
+	return main_connect(o, listener);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cube-init's socket. Its address goes by way of /proc/self/fd, since a path has 108 bytes at most. */
-#include "backends/local/listener.h"
+#include "backends/agent/listener.h"
 
 #include "backends/base/clock.h"
 #include "backends/base/macros.h"
@@ -23,7 +23,7 @@ static void listener_address(int dir, struct sockaddr_un *a)
 	(void)snprintf(a->sun_path, sizeof(a->sun_path), "/proc/self/fd/%d/" LISTENER_NAME, dir);
 }
 
-int cube_local_listener_make(int dir, int *ret_fd, struct cube_err *err)
+int cube_agent_listener_make(int dir, int *ret_fd, struct cube_err *err)
 {
 	cube_auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un a;
@@ -37,7 +37,7 @@ int cube_local_listener_make(int dir, int *ret_fd, struct cube_err *err)
 	return 0;
 }
 
-int cube_local_listener_connect(int dir, struct cube_cancel *cancel, int *ret_fd, struct cube_err *err)
+int cube_agent_listener_connect(int dir, struct cube_cancel *cancel, int *ret_fd, struct cube_err *err)
 {
 	uint64_t end = cube_clock_mono() + LISTENER_WAIT_NS;
 	cube_auto_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -61,7 +61,7 @@ int cube_local_listener_connect(int dir, struct cube_cancel *cancel, int *ret_fd
 	return 0;
 }
 
-int cube_local_listener_path(int dir, char *out, size_t size)
+int cube_agent_listener_path(int dir, char *out, size_t size)
 {
 	char link[64];
 	ssize_t n;

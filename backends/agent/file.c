@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds cube-init's binary. */
-#include "backends/local/agentfile.h"
+#include "backends/agent/file.h"
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
@@ -24,7 +24,7 @@ static int agent_try(const char *path)
 	return cube_steal_fd(&fd);
 }
 
-int cube_local_agent_open(struct cube_err *err)
+int cube_agent_file_open(struct cube_err *err)
 {
 	static const char *const beside[] = {"cube-init", "../cube-init", "../libexec/cubefs/cube-init"};
 	const char *named = getenv("CUBEFS_AGENT"); /* nobody here calls setenv */
@@ -53,7 +53,7 @@ int cube_local_agent_open(struct cube_err *err)
 				   self);
 }
 
-int cube_local_agent_copy(int from, int to)
+int cube_agent_file_copy(int from, int to)
 {
 	char chunk[65536];
 	ssize_t n;
