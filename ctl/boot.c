@@ -111,7 +111,7 @@ static void boot_look(struct cube_waiter *w)
 	}
 	if (j->end.how == CUBE_END_TIMEOUT)
 		r = cube_fail(&err, -ETIMEDOUT, "it was not ready (its template's `ready`) within %u seconds",
-			      CUBE_BOOT_S);
+			      j->timeout_s);
 	else if (j->end.how != CUBE_END_EXIT || j->end.code != 0)
 		r = cube_fail(&err, -EREMOTEIO, "its template's `ready` ended (%s) with code %d",
 			      cube_end_name(j->end.how), j->end.code);
@@ -137,7 +137,7 @@ int cube_boot_begin(struct cube_cube *c, struct cube_err *err)
 		return r;
 	r = ready_script(ready, &script);
 	r = r < 0 ? cube_fail(err, r, "out of memory")
-		  : boot_job(c, &script, CUBE_BOOT_S, &own->boot_ready, err);
+		  : boot_job(c, &script, c->domain->ready_timeout_s, &own->boot_ready, err);
 	cube_buf_done(&script);
 	if (r < 0)
 		return r;

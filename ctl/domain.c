@@ -157,6 +157,7 @@ static struct cube_domain *domain_new(const struct cube_domain_options *o)
 	cube_list_init(&own->volumes_dying);
 	cube_list_init(&own->conns);
 	cube_list_init(&own->port_conns);
+	cube_list_init(&own->doors_resting);
 	cube_waitq_init(&d->changed);
 	cube_buf_init(&d->done, CUBE_DONE_MAX);
 	cube_alarm_init(&own->usage, domain_usage_due);

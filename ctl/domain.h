@@ -107,12 +107,14 @@ struct cube_domain {
 	gid_t gid;
 	bool closing; /* shutting down: nothing new is accepted (-EHOSTDOWN) */
 	/* settings changed by the root verb `set`, or given in the configuration's [daemon] */
-	uint64_t output_limit;    /* 256 MiB */
-	uint64_t spool_limit;     /* 1 GiB */
-	uint32_t jobs_kept;       /* 128 */
-	uint32_t exit_patience_s; /* 30 */
-	uint64_t disk_reserve;    /* 1 GiB: kept free on the disk that holds the state, ... */
-	uint32_t disk_percent;    /* 5: ... or so much of it, whichever is larger (guard.c) */
+	uint64_t output_limit;     /* 256 MiB */
+	uint64_t spool_limit;      /* 1 GiB */
+	uint32_t jobs_kept;        /* 128 */
+	uint32_t exit_patience_s;  /* 30 */
+	uint32_t ready_timeout_s;  /* 300: so long a template's `ready` may take */
+	uint32_t port_connections; /* 4096: through exposed ports, at a time */
+	uint64_t disk_reserve;     /* 1 GiB: kept free on the disk that holds the state, ... */
+	uint32_t disk_percent;     /* 5: ... or so much of it, whichever is larger (guard.c) */
 };
 
 struct cube_domain_options {

@@ -19,6 +19,8 @@ struct cube_domain_own {
 	struct cube_list dying;         /* removed sandboxes whose destruction is under way */
 	struct cube_list conns;         /* struct cube_conn, all that have a link to close */
 	struct cube_list port_conns;    /* connections through exposed ports (ctl/ports/conn.c) */
+	unsigned n_port_conns;          /* of these, those that count: not yet ended */
+	struct cube_list doors_resting; /* that let nobody in while there are too many (ctl/ports/door.c) */
 	unsigned works;                 /* works at the pool that will come back into the domain */
 	pthread_cond_t quiet;           /* works became 0; with the lock */
 	uint64_t fresh;                 /* the last number given by cube_cube_fresh_name */
@@ -84,5 +86,6 @@ void cube_metrics_due(struct cube_alarm *a);
 
 /* settings.c: the [daemon] section */
 int cube_settings_load(struct cube_domain *d, struct cube_err *err);
+void cube_settings_show(const struct cube_domain *d, struct cube_buf *out); /* `key value` lines */
 
 #endif

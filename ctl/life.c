@@ -563,7 +563,7 @@ static bool op_boot(struct cube_op *op)
 	op->waits_boot = true;
 	r = cube_boot_begin(c, &op->err);
 	if (r == 1) {
-		cube_alarm_set(c->domain, &op->late, (CUBE_BOOT_S + 30) * UINT64_C(1000));
+		cube_alarm_set(c->domain, &op->late, (c->domain->ready_timeout_s + 30) * UINT64_C(1000));
 		return true;
 	}
 	op->code = r;

@@ -55,7 +55,6 @@ int cube_op_begin(struct cube_cube *c, enum cube_op_kind kind, uint32_t grace_s,
 		  struct cube_err *err);
 /* boot.c: its template's `start` and `ready`. 0: nothing to wait for; 1: cube_op_booted will be called; negative: it
  * cannot boot. drop: nobody waits any more. check: is @text fit to be `ready`? */
-#define CUBE_BOOT_S 300u /* so long `ready` may take */
 int cube_boot_begin(struct cube_cube *c, struct cube_err *err);
 void cube_boot_drop(struct cube_cube *c);
 int cube_boot_check(const char *text, size_t len, struct cube_err *err);

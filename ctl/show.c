@@ -9,6 +9,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
+#include "ctl/domain_priv.h"
 #include "ctl/version.h"
 
 #include "cube_readme_text.h"
@@ -137,12 +138,7 @@ int cube_show_root_ctl(struct cube_domain *d, struct cube_buf *out)
 	cube_show_num(out, "sandboxes", total);
 	for (unsigned p = 0; p < CUBE_REMOVED; p++)
 		cube_show_num(out, cube_phase_name((enum cube_phase)p), phases[p]);
-	cube_show_num(out, "output_limit", d->output_limit);
-	cube_show_num(out, "spool_limit", d->spool_limit);
-	cube_show_num(out, "jobs_kept", d->jobs_kept);
-	cube_show_num(out, "exit_patience", d->exit_patience_s);
-	cube_show_num(out, "disk_reserve", d->disk_reserve);
-	cube_show_num(out, "disk_percent", d->disk_percent);
+	cube_settings_show(d, out);
 	cube_buf_add(out, d->done.data, d->done.len);
 	return cube_show_usage(CUBE_SCOPE_ROOT, NULL, out);
 }

@@ -100,7 +100,9 @@ static void conn_ended(struct port_conn *c)
 	if (!cube_list_empty(&c->link)) {
 		cube_list_remove(&c->link);
 		c->port->n_conns--;
+		cube_domain_own(c->domain)->n_port_conns--;
 		cube_door_again(c->port->door);
+		cube_doors_again(c->domain);
 	}
 	conn_unref(c);
 }
@@ -367,6 +369,7 @@ void cube_conn_through(struct cube_port *p, int fd)
 	}
 	cube_list_push(&p->conns, &c->link);
 	p->n_conns++;
+	cube_domain_own(c->domain)->n_port_conns++;
 	/* Whoever may speak first inside: nothing need be said here before it is heard. */
 	if (c->gate.own || c->gate.open)
 		conn_dial_begin(c);

@@ -14,6 +14,7 @@
 
 #include "backends/base/alloc.h"
 #include "ctl/cube.h"
+#include "ctl/domain_priv.h"
 
 #define DOOR_BACKLOG 4096
 #define DOOR_BREATH  100u /* ms, when there are no descriptors left */
@@ -24,6 +25,8 @@ struct cube_door {
 	atomic_bool closed; /* and perhaps the domain is gone */
 	struct cube_domain *domain;
 	struct cube_port *port; /* under the lock; NULL: closed */
+	struct cube_list
+		resting; /* under the lock: domain_own.doors_resting, while all ports together have too many */
 	int fd;
 	/* the loop's thread */
 	struct cube_watch *watch;
@@ -32,9 +35,17 @@ struct cube_door {
 
 /* ---- the loop's side ---- */
 
-static bool door_full(const struct cube_door *d)
+/* Under the lock. Nobody is let in until cube_door_again, or cube_doors_again. */
+static bool door_full(struct cube_door *d)
 {
-	return d->port != NULL && d->port->n_conns >= CUBE_PORT_CONNS;
+	struct cube_domain_own *own = cube_domain_own(d->domain);
+
+	if (own->n_port_conns >= own->d.port_connections) {
+		if (cube_list_empty(&d->resting))
+			cube_list_push(&own->doors_resting, &d->resting);
+		return true;
+	}
+	return d->port->n_conns >= CUBE_PORT_CONNS;
 }
 
 static void door_breathed(void *ctx)
@@ -53,13 +64,11 @@ static void door_rest(struct cube_door *d)
 		cube_timer_start(d->breath, DOOR_BREATH);
 }
 
-static void door_accept(void *ctx, unsigned events)
+static void door_let_in(struct cube_door *d)
 {
-	struct cube_door *d = ctx;
 	/* cppcheck-suppress nullPointer ; whose address it is does not matter */
 	int fd = accept4(d->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	(void)events;
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
 			door_rest(d);
@@ -67,13 +76,19 @@ static void door_accept(void *ctx, unsigned events)
 	}
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+	cube_conn_through(d->port, fd);
+}
+
+static void door_accept(void *ctx, unsigned events)
+{
+	struct cube_door *d = ctx;
+
+	(void)events;
 	cube_domain_enter(d->domain);
-	if (d->port == NULL || d->domain->closing)
-		(void)close(fd);
+	if (d->port == NULL || d->domain->closing || door_full(d))
+		cube_watch_set(d->watch, 0);
 	else
-		cube_conn_through(d->port, fd);
-	if (door_full(d))
-		cube_watch_set(d->watch, 0); /* until one ends: cube_door_again */
+		door_let_in(d);
 	cube_domain_leave(d->domain);
 }
 
@@ -178,6 +193,7 @@ int cube_door_open(struct cube_port *p, const char *host, uint16_t at, uint16_t 
 				.domain = p->cube->domain,
 				.port = p,
 				.fd = fd};
+	cube_list_init(&d->resting);
 	*ret_at = door_at(fd);
 	cube_loop_post(d->domain->loop, &d->start);
 	*ret = d;
@@ -189,6 +205,7 @@ void cube_door_close(struct cube_door *d)
 	if (d == NULL || d->port == NULL)
 		return;
 	d->port = NULL;
+	cube_list_remove(&d->resting);
 	atomic_store(&d->closed, true);
 	(void)shutdown(d->fd, SHUT_RDWR); /* nobody gets in from now on, though the loop comes to it later */
 	cube_loop_post(d->domain->loop, &d->stop);
@@ -200,4 +217,12 @@ void cube_door_again(struct cube_door *d)
 		return;
 	d->again_posted = true;
 	cube_loop_post(d->domain->loop, &d->again);
+}
+
+void cube_doors_again(struct cube_domain *d)
+{
+	struct cube_list *resting = &cube_domain_own(d)->doors_resting;
+
+	for (struct cube_list *i = cube_list_pop(resting); i != NULL; i = cube_list_pop(resting))
+		cube_door_again(cube_list_entry(i, struct cube_door, resting));
 }

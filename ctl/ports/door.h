@@ -17,6 +17,9 @@ void cube_door_close(struct cube_door *d);
 /* There is room for connections again. Under the lock. */
 void cube_door_again(struct cube_door *d);
 
+/* All ports together have room again (settings' port_connections). Under the lock. */
+void cube_doors_again(struct cube_domain *d);
+
 /* A connection was accepted: takes @fd. On the loop's thread, under the lock. */
 void cube_conn_through(struct cube_port *p, int fd);
 /* Ends all connections of @p. Under the lock. */

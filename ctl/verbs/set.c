@@ -6,6 +6,7 @@
 
 #include "backends/base/alloc.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/ports/door.h"
 #include "ctl/verbs/verbs.h"
 
 static int set_root_run(struct cube_verb_call *call, struct cube_err *err)
@@ -15,16 +16,17 @@ static int set_root_run(struct cube_verb_call *call, struct cube_err *err)
 	if (value == NULL)
 		return -EINVAL;
 	int r = cube_domain_set(call->domain, call->words[1], value, err);
-	if (r == 0)
-		cube_guard_look(call->domain);
+	if (r < 0)
+		return r;
+	cube_guard_look(call->domain);
+	cube_doors_again(call->domain);
 	return r;
 }
 
 const struct cube_verb cube_verb_root_set = {
 	.name = "set",
 	.args = "key=value",
-	.summary = "output_limit, spool_limit, jobs_kept, exit_patience, disk_reserve or disk_percent, until "
-		   "the daemon ends",
+	.summary = "one of the settings above (cubefs.conf(5)), until the daemon ends",
 	.min = 1,
 	.max = 1,
 	.run = set_root_run,

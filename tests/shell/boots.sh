@@ -50,6 +50,24 @@ check_eq "$(cat "$MNT/dev/jobs/1/stderr")" broken
 check_eq "$(run dev 'echo fine')" fine
 rmdir "$MNT/dev"
 
+# what is never ready: create is refused, and leaves nothing; a restart says so, and it runs all the same
+put "$MNT/ctl" 'set ready_timeout=1'
+put "$T/t/ready" false
+expect_error ETIMEDOUT "$MNT/error" 'not ready.*within 1 seconds' put "$MNT/ctl" 'create dev template=t'
+check_not test -e "$MNT/dev"
+: >"$T/t/ready"
+sandbox dev template=t
+put "$T/t/ready" false
+expect_error ETIMEDOUT "$MNT/dev/error" 'not ready.*within 1 seconds' put "$MNT/dev/ctl" restart
+check_eq "$(field "$MNT/dev/status" state)" running
+check_eq "$(run dev 'echo fine')" fine
+rmdir "$MNT/dev"
+for bad in 0 86401 soon -1; do
+	expect_error EINVAL "$MNT/error" 'ready_timeout=.*1 to 86400' put "$MNT/ctl" "set ready_timeout=$bad"
+done
+check_eq "$(field "$MNT/ctl" ready_timeout)" 1
+put "$MNT/ctl" 'set ready_timeout=300'
+
 # what ends is no readiness: create is refused, and leaves nothing
 put "$T/t/ready" 'exec 2>/dev/null; sleep 1000'
 (echo 'create dev template=t' >"$MNT/ctl") 2>/dev/null &

@@ -65,6 +65,35 @@ wait $crowd
 empty() { [ "$(field "$P/81/status" connections)" = 0 ]; }
 wait_for 60 empty
 
+# ---- all ports of the daemon together: the same, whatever port they came through ----
+
+put "$MNT/ctl" 'set port_connections=10'
+client 81 "
+other = $(field "$P/9/status" port)
+many = [connect() for _ in range(15)]
+late = [socket.create_connection(('127.0.0.1', other)) for _ in range(15)]
+open('$WORK/in2', 'w').close()
+while not os.path.exists('$WORK/out2'): time.sleep(0.02)
+for c in late: c.close()
+ends = 0
+for c in many:
+    c.sendall(b'\x00')
+    ends += c.recv(1) == b''
+    c.close()
+print(ends)" >"$WORK/ends2" & crowd=$!
+wait_for 60 test -e "$WORK/in2"
+there() { echo $(($(field "$P/81/status" connections) + $(field "$P/9/status" connections))); }
+ten() { [ "$(there)" = 10 ]; }
+wait_for 60 ten
+put "$MNT/ctl" 'set port_connections=12' # those that wait are let in at once
+twelve() { [ "$(there)" = 12 ]; }
+wait_for 60 twelve
+touch "$WORK/out2"
+wait $crowd
+check_eq "$(cat "$WORK/ends2")" 15
+put "$MNT/ctl" 'set port_connections=4096'
+wait_for 60 empty
+
 # ---- who does not read makes the other side wait, and nothing grows ----
 
 stuck='
