@@ -71,6 +71,10 @@ struct cube_refresh {
 	void (*done)(struct cube_refresh *r); /* owns *r; NULL: it is freed */
 	void *ctx;
 };
+/* For many questions of the kind of cube_service_has while the lock is held: asked of an index, which is the caller's
+ * to free. NULL: out of memory. */
+struct cube_map *cube_service_index(struct cube_service *s);
+struct cube_cube *cube_service_indexed(const struct cube_map *index, const struct cube_info *info);
 bool cube_service_listed(struct cube_service *s); /* its templates are known */
 void cube_service_set_listed(struct cube_service *s);
 uint64_t cube_service_stamp(struct cube_service *s); /* the next of a clock that only counts */

@@ -335,3 +335,64 @@ struct cube_cube *cube_service_cube(struct cube_service *s, const char *uid)
 	(void)snprintf(info.uid, sizeof(info.uid), "%s", uid);
 	return service_find(s, &info);
 }
+
+/* ---- all of them at once ---- */
+
+static int index_name(struct cube_map *m, char what, const char *word, struct cube_cube *c)
+{
+	char key[CUBE_ID_MAX + 2];
+	int r;
+
+	if (word == NULL || word[0] == '\0')
+		return 0;
+	(void)snprintf(key, sizeof(key), "%c%s", what, word);
+	r = cube_map_put(m, key, c);
+	return r == -EEXIST ? 0 : r; /* the first counts, as in cube_service_has */
+}
+
+static int index_list(struct cube_map *m, const struct cube_list *cubes, const struct cube_service *s)
+{
+	int r = 0;
+
+	cube_list_each (i, cubes) {
+		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
+
+		if (r < 0 || c->service != s)
+			continue;
+		r = index_name(m, 'u', c->uid, c);
+		if (r == 0)
+			r = index_name(m, 'i', c->id, c);
+		if (r == 0)
+			r = index_name(m, 'i', c->adopted, c);
+	}
+	return r;
+}
+
+struct cube_map *cube_service_index(struct cube_service *s)
+{
+	struct cube_map *m = cube_map_new();
+	int r = m != NULL ? index_list(m, &s->domain->cubes, s) : -ENOMEM;
+
+	cube_list_each (i, &s->stocks)
+		if (r == 0)
+			r = index_list(m, &cube_list_entry(i, struct cube_stock, link)->cubes, s);
+	if (r == 0)
+		r = index_list(m, &cube_domain_own(s->domain)->dying, s);
+	if (r == 0)
+		return m;
+	cube_map_free(m);
+	return NULL;
+}
+
+struct cube_cube *cube_service_indexed(const struct cube_map *index, const struct cube_info *info)
+{
+	char key[CUBE_ID_MAX + 2];
+	struct cube_cube *c;
+
+	(void)snprintf(key, sizeof(key), "u%s", info->uid);
+	c = cube_map_get(index, key);
+	if (c != NULL)
+		return c;
+	(void)snprintf(key, sizeof(key), "i%s", info->id);
+	return cube_map_get(index, key);
+}

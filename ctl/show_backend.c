@@ -2,6 +2,7 @@
 /* The files of backends and their templates. */
 #include "ctl/show_priv.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,9 +66,13 @@ static void show_orphan(const struct cube_info *info, struct cube_buf *out)
 /* One line each: id, state, name here or `-`, labels. As of the last time the backend was asked. */
 int cube_show_backend_sandboxes(struct cube_service *s, struct cube_buf *out)
 {
+	struct cube_map *index = cube_service_index(s);
+
+	if (index == NULL)
+		return -ENOMEM;
 	for (size_t i = 0; i < s->there.n; i++) {
 		const struct cube_info *info = &s->there.all[i];
-		struct cube_cube *c = cube_service_has(s, info);
+		struct cube_cube *c = cube_service_indexed(index, info);
 		bool named = c != NULL && c->phase != CUBE_REMOVED && !cube_own(c)->unseen;
 
 		cube_buf_printf(out, "%s %s %s", info->id, show_states[info->state], named ? c->name : "-");
@@ -77,6 +82,7 @@ int cube_show_backend_sandboxes(struct cube_service *s, struct cube_buf *out)
 			show_orphan(info, out);
 		cube_buf_addc(out, '\n');
 	}
+	cube_map_free(index);
 	return out->error;
 }
 

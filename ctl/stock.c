@@ -21,6 +21,7 @@
 #include "ctl/words.h"
 
 #define STOCK_LOG_MAX  ((size_t)64 << 10)
+#define STOCK_LOGS     ".logs"
 #define STOCK_FILE_MAX (2 * CUBE_TEXT_MAX)
 
 /* ---- The object ---- */
@@ -65,7 +66,7 @@ void cube_stock_unref(struct cube_stock *p)
 	if (p == NULL || --p->refs > 0)
 		return;
 	cube_alarm_off(&p->again);
-	cube_buf_done(&p->log);
+	cube_linelog_done(&p->log);
 	cube_free(p->template);
 	cube_free(p);
 }
@@ -122,17 +123,6 @@ void cube_stocks_each(struct cube_domain *d, void (*fn)(struct cube_cube *c))
 	}
 }
 
-void cube_stock_say(struct cube_stock *p, const char *fmt, ...)
-{
-	char line[CUBE_LINELOG_LINE];
-	va_list ap;
-
-	va_start(ap, fmt);
-	(void)vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	cube_linelog_add(&p->log, line);
-}
-
 /* ---- On disk: STATE/pools/BACKEND/NAME ---- */
 
 static int stock_dir(struct cube_service *s)
@@ -144,6 +134,32 @@ static int stock_dir(struct cube_service *s)
 		r = cube_file_mkdir(all, s->backend->name, 0700, &dir);
 	cube_close_auto(&all);
 	return r < 0 ? r : dir;
+}
+
+/* Apart from the pools, since they may have any name that a log may have. */
+static int stock_logs(struct cube_service *s)
+{
+	cube_auto_fd all = stock_dir(s);
+	int dir = -1;
+	int r = all < 0 ? all : cube_file_mkdir(all, STOCK_LOGS, 0700, &dir);
+
+	return r < 0 ? r : dir;
+}
+
+void cube_stock_say(struct cube_stock *p, const char *fmt, ...)
+{
+	char line[CUBE_LINELOG_LINE];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	cube_linelog_add(&p->log, line);
+	if (p->removed)
+		return;
+	cube_auto_fd logs = stock_logs(p->service);
+	if (logs >= 0)
+		cube_linelog_keep(&p->log, logs, p->name);
 }
 
 static int stock_write(struct cube_stock *p)
@@ -209,6 +225,9 @@ static int stock_load(struct cube_service *s, int dir, const char *name)
 	p = stock_new(s, name);
 	if (p == NULL)
 		return -ENOMEM;
+	cube_auto_fd logs = stock_logs(s);
+	if (logs >= 0)
+		cube_linelog_load(&p->log, logs, name);
 	if (stock_read(dir, p, &err) < 0) {
 		p->min = p->max = 0;
 		p->failure = err;
@@ -278,6 +297,9 @@ int cube_stock_remove(struct cube_stock *p, struct cube_err *err)
 		return cube_fail_errno(err, "pool '%s': its state", p->name);
 	p->max = p->min = 0;
 	cube_stock_kick(p); /* what it keeps goes */
+	cube_auto_fd logs = stock_logs(p->service);
+	if (logs >= 0)
+		(void)unlinkat(logs, p->name, 0);
 	stock_delist(p);
 	return 0;
 }

@@ -15,6 +15,7 @@
 #include "backends/base/buf.h"
 #include "ctl/alarm.h"
 #include "ctl/cube.h"
+#include "ctl/linelog.h"
 
 #define CUBE_STOCK_MAX  1000u  /* sandboxes of a pool */
 #define CUBE_STOCK_COLD "cold" /* no name for a pool: what `status` says of a cold one */
@@ -41,7 +42,7 @@ struct cube_stock {
 	struct cube_alarm again; /* the next attempt after a failure */
 	uint64_t again_wall;
 	uint64_t made, taken, cold; /* since the daemon's start */
-	struct cube_buf log;
+	struct cube_linelog log;
 	struct cube_waitq changed;
 	void *tree_data;
 };

@@ -17,8 +17,7 @@
 #include "ctl/errlog.h"
 #include "ctl/stock.h"
 
-#define TEMPLATE_LOG_MAX  ((size_t)256 << 10)
-#define TEMPLATE_LINE_MAX 1024u
+#define TEMPLATE_LOG_MAX ((size_t)256 << 10)
 
 /* ---- The object ---- */
 
@@ -39,7 +38,7 @@ static struct cube_template_entry *template_new(struct cube_domain *d, struct cu
 	cube_buf_init(&t->layers, CUBE_LAYERS_TEXT);
 	for (size_t i = 0; i < CUBE_TEMPLATE_TEXTS; i++)
 		cube_buf_init(&t->texts[i], CUBE_TEMPLATE_TEXT_MAX);
-	cube_buf_init(&t->log, TEMPLATE_LOG_MAX + 2 * TEMPLATE_LINE_MAX);
+	cube_linelog_init(&t->log, TEMPLATE_LOG_MAX);
 	cube_waitq_init(&t->changed);
 	cube_list_push(&s->templates, &t->link);
 	return t;
@@ -60,7 +59,7 @@ void cube_template_unref(struct cube_template_entry *t)
 	cube_buf_done(&t->layers);
 	for (size_t i = 0; i < CUBE_TEMPLATE_TEXTS; i++)
 		cube_buf_done(&t->texts[i]);
-	cube_buf_done(&t->log);
+	cube_linelog_done(&t->log);
 	cube_free(t);
 }
 

@@ -5,6 +5,7 @@
 
 #include "backends/backend.h"
 #include "ctl/domain.h"
+#include "ctl/linelog.h"
 
 /* Files of a template that are written as a whole. */
 enum cube_template_text {
@@ -36,9 +37,9 @@ struct cube_template_entry {
 	struct cube_template_keys keys;     /* what sandboxes made of it get that name no other */
 	struct cube_buf texts[CUBE_TEMPLATE_TEXTS];
 	bool removed;
-	bool listed;         /* the backend has it */
-	uint64_t stamp;      /* when an import ended: an older list does not know it */
-	struct cube_buf log; /* progress lines, the last 256 KiB */
+	bool listed;             /* the backend has it */
+	uint64_t stamp;          /* when an import ended: an older list does not know it */
+	struct cube_linelog log; /* progress lines, the last 256 KiB */
 	struct cube_err failure;
 	unsigned percent;           /* of the import */
 	struct cube_buf layers;     /* names of those that builds made, one a line, the lowest first */

@@ -12,25 +12,7 @@
 #include "ctl/ctl_priv.h"
 #include "ctl/event.h"
 
-#define IMPORT_LOG_MAX  ((size_t)256 << 10)
-#define IMPORT_LINE_MAX 900
-
-/* Whole lines go at the front when it is full. */
-void cube_template_say(struct cube_template_entry *t, const char *line)
-{
-	char time[CUBE_TIME_TEXT];
-	struct cube_buf *log = &t->log;
-
-	while (log->len > IMPORT_LOG_MAX) {
-		const char *end = memchr(log->data, '\n', log->len);
-
-		cube_buf_drop(log, end != NULL ? (size_t)(end + 1 - log->data) : log->len);
-	}
-	cube_buf_printf(log, "%s ", cube_clock_text(cube_clock_wall(), time));
-	cube_buf_add_escaped(log, line, strnlen(line, IMPORT_LINE_MAX), false);
-	cube_buf_addc(log, '\n');
-	cube_wake(&t->changed);
-}
+#define IMPORT_LINE_MAX CUBE_LINELOG_LINE
 
 static void import_log(void *ctx, const char *line)
 {

@@ -13,6 +13,7 @@
 #include "ctl/ctl_priv.h"
 
 #define RECORD_FILE "record.json"
+#define RECORD_LOG  "log"
 #define RECORD_MAX  ((size_t)16 << 20)
 
 static const char *const record_texts[CUBE_TEMPLATE_TEXTS] = {
@@ -84,8 +85,10 @@ void cube_template_record_load(struct cube_template_entry *t)
 	cube_auto_fd dir = -1;
 	int r = record_dir(t, &dir);
 
-	if (r == 0)
+	if (r == 0) {
+		cube_linelog_load(&t->log, dir, RECORD_LOG);
 		r = cube_file_read(dir, RECORD_FILE, &text);
+	}
 	if (r == 0)
 		r = cube_json_parse(cube_buf_str(&text), text.len, RECORD_FILE, &o, &err);
 	cube_buf_done(&text);
@@ -94,4 +97,14 @@ void cube_template_record_load(struct cube_template_entry *t)
 	else if (r != -ENOENT)
 		cube_log(CUBE_LOG_WARNING, "ctl", "template '%s': its record cannot be read: %s",
 			 t->info.name, err.text[0] != '\0' ? err.text : cube_errno_text(r));
+}
+
+void cube_template_say(struct cube_template_entry *t, const char *line)
+{
+	cube_auto_fd dir = -1;
+
+	cube_linelog_add(&t->log, line);
+	cube_wake(&t->changed);
+	if (!t->removed && record_dir(t, &dir) == 0)
+		cube_linelog_keep(&t->log, dir, RECORD_LOG);
 }

@@ -19,7 +19,7 @@ TEMPLATE_RENDER(template_build, CUBE_TEMPLATE_BUILD)
 TEMPLATE_RENDER(template_start, CUBE_TEMPLATE_START)
 TEMPLATE_RENDER(template_ready, CUBE_TEMPLATE_READY)
 TEMPLATE_RENDER(template_services, CUBE_TEMPLATE_SERVICES)
-CUBE_RENDER(template_log, struct cube_template_entry, cube_buf_add(out, o->log.data, o->log.len))
+CUBE_RENDER(template_log, struct cube_template_entry, cube_buf_add(out, o->log.text.data, o->log.text.len))
 
 /* ---- backends/ ---- */
 

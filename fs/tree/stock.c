@@ -11,7 +11,7 @@ CUBE_RENDER(stock_size, struct cube_stock, cube_show_stock_size(o, out))
 CUBE_RENDER(stock_ready, struct cube_stock, cube_show_stock_ready(o, out))
 CUBE_RENDER(stock_status, struct cube_stock, cube_show_stock_status(o, out))
 CUBE_RENDER(stock_ctl, struct cube_stock, cube_show_stock_ctl(o, out))
-CUBE_RENDER(stock_log, struct cube_stock, cube_buf_add(out, o->log.data, o->log.len))
+CUBE_RENDER(stock_log, struct cube_stock, cube_buf_add(out, o->log.text.data, o->log.text.len))
 
 /* ---- pools/ ---- */
 

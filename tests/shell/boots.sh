@@ -87,8 +87,11 @@ check_match "$(cat "$T/t/ready")" 'sleep 1000'
 # kept over the daemon's end
 put "$T/t/start" 'echo kept >/etc/kept'
 put "$T/t/ready" 'test -e /etc/kept'
+cp "$T/t/log" "$WORK/before"
+check_match "$(cat "$WORK/before")" "import $WORK/root"
 stop_cubefs; start_cubefs
 wait_for 20 test -e "$T/t/start"
+check_eq "$(cat "$T/t/log")" "$(cat "$WORK/before")"
 check_eq "$(cat "$T/t/start" "$T/t/ready")" $'echo kept >/etc/kept\ntest -e /etc/kept'
 is_ready() { [ "$(field "$T/t/status" state)" = ready ]; }
 wait_for 20 is_ready

@@ -243,8 +243,10 @@ wait_for 30 test -e "$T/slow/build"
 printf 'from base:1\nrun echo first >/etc/first\nrun echo second >/etc/second\n' >"$T/slow/build"
 ready() { [ "$(field "$T/base:1/status" state)" = ready ]; }
 wait_for 30 ready
+check begun_again # the log is there again
+lines=$(grep -c . "$T/slow/log")
 put "$T/slow/ctl" build
-check_eq "$(grep -c 'done before' "$T/slow/log")" 1
+check_eq "$(tail -n "+$((lines + 1))" "$T/slow/log" | grep -c 'done before')" 1
 sandbox dev template=slow
 check_eq "$(run dev 'cat /etc/first /etc/second')" $'first\nsecond'
 rmdir "$MNT/dev"

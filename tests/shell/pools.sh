@@ -136,11 +136,14 @@ put "$P/template" 'env.COLOUR=green label.kept=yes'
 wait_for 60 full p 3
 wait_for 30 there 3
 cut -d ' ' -f 1 "$MNT/backends/local/sandboxes" | sort >"$WORK/before"
+tail -n 3 "$P/log" >"$WORK/log.before"
+[ -s "$WORK/log.before" ] || fail 'nothing in the log of the pool'
 stop_cubefs
 start_cubefs
 wait_for 60 full p 3
 wait_for 30 there 3
 check_eq "$(cut -d ' ' -f 1 "$MNT/backends/local/sandboxes" | sort)" "$(cat "$WORK/before")" 'kept over a remount'
+check_eq "$(grep -cFxf "$WORK/log.before" "$P/log")" 3 'lines of the log, over a remount'
 check_eq "$(cat "$P/template")$(cat "$P/size")" 'env.COLOUR=green label.kept=yes1 3'
 put "$MNT/ctl" 'create two pool=p'
 check_eq "$(run two 'hostname; echo $COLOUR')" $'two\ngreen'
@@ -170,6 +173,7 @@ wait_for 60 full bad 2
 check_eq "$(field "$POOLS/bad/status" failures)" 0
 check_eq "$(field "$POOLS/bad/status" reason)" -
 rmdir "$POOLS/bad"
+mkdir "$POOLS/bad"; check_eq "$(cat "$POOLS/bad/log")" "" "the log of another pool of that name"; rmdir "$POOLS/bad"
 wait_for 30 rmdir "$T"
 
 # rm -r does not reach into pools; rmdir ends it with all that it keeps, not with what was taken

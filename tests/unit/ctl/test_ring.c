@@ -21,6 +21,7 @@
 #include "backends/base/file.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
+#include "ctl/linelog.h"
 #include "ctl/transcript.h"
 
 struct place {
@@ -326,12 +327,102 @@ static void test_errlog(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, place_setup, place_teardown)
 
+/* ---- logs of lines ---- */
+
+#define LINES_MAX 4096u
+
+static off_t lines_size(const struct place *p)
+{
+	struct stat st;
+
+	return fstatat(p->fd, "lines", &st, 0) == 0 ? st.st_size : -1;
+}
+
+static void lines_outlive(void **state)
+{
+	struct cube_linelog l, again;
+	struct place *p = *state;
+	int fd;
+
+	cube_linelog_init(&l, LINES_MAX);
+	cube_linelog_load(&l, p->fd, "lines"); /* nothing is there */
+	cube_linelog_keep(&l, p->fd, "lines");
+	assert_int_equal(lines_size(p), -1);
+	cube_linelog_add(&l, "one");
+	cube_linelog_add(&l, "two\x01");
+	cube_linelog_keep(&l, p->fd, "lines");
+	cube_linelog_keep(&l, p->fd, "lines"); /* once */
+	assert_int_equal(lines_size(p), l.text.len);
+	fd = openat(p->fd, "lines", O_WRONLY | O_APPEND | O_CLOEXEC);
+	assert_int_equal(write(fd, "cut", 3), 3); /* the machine failed in the middle of a line */
+	assert_int_equal(close(fd), 0);
+
+	cube_linelog_init(&again, LINES_MAX);
+	cube_linelog_load(&again, p->fd, "lines");
+	assert_non_null(strstr(cube_buf_str(&again.text), "Z one\n"));
+	assert_non_null(strstr(cube_buf_str(&again.text), "Z two\\x01\ncut\n"));
+	cube_linelog_done(&l);
+	cube_linelog_done(&again);
+	assert_int_equal(unlinkat(p->fd, "lines", 0), 0);
+}
+
+/* Whole lines, the last ones; neither memory nor file grows. */
+static void lines_bounded(void **state)
+{
+	struct cube_linelog l, again;
+	struct place *p = *state;
+	char line[64];
+
+	cube_linelog_init(&l, LINES_MAX);
+	for (unsigned i = 0; i < 1000; i++) {
+		(void)snprintf(line, sizeof(line), "line %u", i);
+		cube_linelog_add(&l, line);
+		cube_linelog_keep(&l, p->fd, "lines");
+		assert_true(lines_size(p) <= (off_t)(2 * LINES_MAX));
+		assert_true(l.text.len <= LINES_MAX + 64);
+	}
+	cube_linelog_init(&again, LINES_MAX);
+	cube_linelog_load(&again, p->fd, "lines");
+	assert_in_range(again.text.len, LINES_MAX - 64, LINES_MAX);
+	assert_memory_equal(again.text.data, l.text.data + (l.text.len - again.text.len), again.text.len);
+	assert_memory_equal(again.text.data, "20", 2); /* begins with a time */
+	cube_linelog_add(&again, "after");             /* goes on where it was */
+	cube_linelog_keep(&again, p->fd, "lines");
+	cube_linelog_done(&l);
+	cube_linelog_init(&l, LINES_MAX);
+	cube_linelog_load(&l, p->fd, "lines");
+	assert_non_null(strstr(cube_buf_str(&l.text), "line 999\n"));
+	assert_non_null(strstr(cube_buf_str(&l.text), "after\n"));
+	cube_linelog_done(&l);
+	cube_linelog_done(&again);
+	assert_int_equal(unlinkat(p->fd, "lines", 0), 0);
+}
+
+/* What the file cannot take is tried again; what is no file is none. */
+static void lines_refused(void **state)
+{
+	struct cube_linelog l;
+	struct place *p = *state;
+
+	cube_linelog_init(&l, LINES_MAX);
+	assert_int_equal(mkdirat(p->fd, "lines", 0700), 0);
+	cube_linelog_load(&l, p->fd, "lines");
+	cube_linelog_add(&l, "kept");
+	cube_linelog_keep(&l, p->fd, "lines");
+	assert_int_equal(unlinkat(p->fd, "lines", AT_REMOVEDIR), 0);
+	cube_linelog_keep(&l, p->fd, "lines");
+	assert_int_equal(lines_size(p), l.text.len);
+	cube_linelog_done(&l);
+	assert_int_equal(unlinkat(p->fd, "lines", 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_ring_persists), TEST(test_ring_half_a_line), TEST(test_ring_limit),
 		TEST(test_ring_wakes),    TEST(test_transcript),       TEST(test_transcript_long_line),
 		TEST(test_ring_shares),   TEST(test_events),           cmocka_unit_test(test_errlog),
+		TEST(lines_outlive),      TEST(lines_bounded),         TEST(lines_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

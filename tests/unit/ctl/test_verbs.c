@@ -370,7 +370,7 @@ static void templates(void **state)
 	expect(s, CUBE_SCOPE_TEMPLATE, t, line, 0, "");
 	assert_string_equal(t->info.state, "ready");
 	assert_int_equal(t->failure.code, 0);
-	assert_non_null(strstr(cube_buf_str(&t->log), "import /"));
+	assert_non_null(strstr(cube_buf_str(&t->log.text), "import /"));
 	assert_true(stage_until(s, template_listed, t));
 
 	struct cube_cube *c = stage_make(s, "x template=mine:v1");
