@@ -69,6 +69,8 @@ struct cube_domain_watcher {
 	void (*files_replaced)(void *ctx, struct cube_cube *c);
 	/* When a file below its files/ was last open (wall clock, ns): UINT64_MAX one is, 0 never. */
 	uint64_t (*files_used)(void *ctx, struct cube_cube *c);
+	/* NULL: the data of files below files/ passes through the kernel alone; else why it is served. */
+	const char *(*files_served)(void *ctx);
 };
 
 /* What the verbs mkdir, rmdir and mv do: the operations of the tree that is shown, on the paths in

@@ -170,6 +170,20 @@ static uint64_t show_commands(const struct cube_cube *c)
 	return n;
 }
 
+/* How the data of files/ goes; nothing where nobody shows files. */
+static void show_files(struct cube_cube *c, struct cube_buf *out)
+{
+	const struct cube_domain_watcher *w = &c->domain->watcher;
+	const char *why;
+
+	if (w->files_served == NULL)
+		return;
+	why = w->files_served(w->ctx);
+	cube_buf_adds(out, why == NULL ? "files passthrough" : "files served: ");
+	cube_buf_adds(out, why == NULL ? "" : why);
+	cube_buf_addc(out, '\n');
+}
+
 int cube_show_status(struct cube_cube *c, struct cube_buf *out)
 {
 	show_head(c, out);
@@ -186,6 +200,7 @@ int cube_show_status(struct cube_cube *c, struct cube_buf *out)
 	show_volumes(c, out);
 	show_binds(c, out);
 	show_limits(c, out);
+	show_files(c, out);
 	show_usage(c, out);
 	cube_show_num(out, "commands", show_commands(c));
 	cube_show_str(out, "doing", c->doing);

@@ -60,6 +60,61 @@ int cube_fuse_reply_open(fuse_req_t req, uint64_t fh, uint32_t flags)
 	return fuse_reply_buf(req, (const char *)&out, sizeof(out));
 }
 
+static struct cube_fuse_open_out answer_passing(uint64_t fh, int32_t id)
+{
+	return (struct cube_fuse_open_out){
+		.fh = fh, .open_flags = id != 0 ? CUBE_FOPEN_PASSTHROUGH : 0, .backing_id = id};
+}
+
+int cube_fuse_reply_passing(fuse_req_t req, uint64_t fh, int32_t id)
+{
+	struct cube_fuse_open_out out = answer_passing(fh, id);
+
+	return fuse_reply_buf(req, (const char *)&out, sizeof(out));
+}
+
+static void answer_time(double seconds, uint64_t *ret_s, uint32_t *ret_ns)
+{
+	*ret_s = (uint64_t)seconds;
+	*ret_ns = (uint32_t)((seconds - (double)*ret_s) * 1e9);
+}
+
+static struct cube_fuse_attr answer_stat(const struct stat *st)
+{
+	return (struct cube_fuse_attr){
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.blocks = (uint64_t)st->st_blocks,
+		.atime = (uint64_t)st->st_atim.tv_sec,
+		.mtime = (uint64_t)st->st_mtim.tv_sec,
+		.ctime = (uint64_t)st->st_ctim.tv_sec,
+		.atimensec = (uint32_t)st->st_atim.tv_nsec,
+		.mtimensec = (uint32_t)st->st_mtim.tv_nsec,
+		.ctimensec = (uint32_t)st->st_ctim.tv_nsec,
+		.mode = st->st_mode,
+		.nlink = (uint32_t)st->st_nlink,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.rdev = (uint32_t)st->st_rdev,
+		.blksize = (uint32_t)st->st_blksize,
+	};
+}
+
+int cube_fuse_reply_created(fuse_req_t req, const struct fuse_entry_param *e, uint64_t fh, int32_t id)
+{
+	struct {
+		struct cube_fuse_entry_out entry;
+		struct cube_fuse_open_out open;
+	} out = {
+		.entry = {.nodeid = e->ino, .generation = e->generation, .attr = answer_stat(&e->attr)},
+		.open = answer_passing(fh, id),
+	};
+
+	answer_time(e->entry_timeout, &out.entry.entry_valid, &out.entry.entry_valid_nsec);
+	answer_time(e->attr_timeout, &out.entry.attr_valid, &out.entry.attr_valid_nsec);
+	return fuse_reply_buf(req, (const char *)&out, sizeof(out));
+}
+
 static void answer_released(struct cube_req *r, int result)
 {
 	(void)result;

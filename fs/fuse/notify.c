@@ -37,9 +37,8 @@ static bool notify_has(const struct cube_fuse_notify *n, uint64_t parent, const 
 	return false;
 }
 
-void cube_fuse_notify_entry(void *ctx, uint64_t parent, const char *name)
+void cube_fuse_notify_entry(struct cube_fuse_notify *n, uint64_t parent, const char *name)
 {
-	struct cube_fuse_notify *n = ctx;
 	size_t size = strlen(name) + 1;
 	struct news *x;
 

@@ -9,6 +9,7 @@
 #include "backends/base/list.h"
 #include "backends/base/map.h"
 #include "fs/fuse/fuse.h"
+#include "fs/fuse/passthrough.h"
 #include "fs/fuse/wire.h"
 
 struct cube_fuse_notify;
@@ -19,6 +20,7 @@ struct cube_fuse {
 	struct cube_tree *tree;
 	struct fuse_session *se;
 	struct cube_wire wire;
+	struct cube_fuse_pass pass;
 	struct cube_fuse_notify *notify;
 	/* Held for reading by whoever looks a name up and answers; passed by the notifier before it tells the
 	 * kernel, so that no older answer can arrive behind the news. */
@@ -82,6 +84,9 @@ int cube_fuse_list_entry(struct cube_req *r, const char *name, const struct cube
 			 uint64_t next);
 /* The reply to an open, with flags that libfuse has no field for. */
 int cube_fuse_reply_open(fuse_req_t req, uint64_t fh, uint32_t flags);
+/* Those of a real file: with @id 0 it is served, else its data passes through. */
+int cube_fuse_reply_passing(fuse_req_t req, uint64_t fh, int32_t id);
+int cube_fuse_reply_created(fuse_req_t req, const struct fuse_entry_param *e, uint64_t fh, int32_t id);
 
 /* real.c, realdir.c: real files, one function a request. */
 void cube_fuse_real_lookup(const struct cube_fuse_args *a);
@@ -106,6 +111,10 @@ void cube_fuse_real_flush(const struct cube_fuse_args *a);
 void cube_fuse_real_release(const struct cube_fuse_args *a);
 void cube_fuse_real_lseek(const struct cube_fuse_args *a);
 void cube_fuse_real_opendir(const struct cube_fuse_args *a);
+
+/* An open file more, or (also where its opening was not answered) less. opened takes @h over where it fails. */
+int cube_fuse_real_opened(struct cube_fuse *f, uint64_t node, struct cube_files_handle *h, int32_t *ret_id);
+void cube_fuse_real_closed(struct cube_fuse *f, uint64_t node, struct cube_files_handle *h);
 
 /* dir.c: an open directory, whoever's it is. */
 struct cube_fuse_dir {
@@ -137,7 +146,7 @@ int cube_fuse_notify_start(struct cube_fuse_notify *n);
 void cube_fuse_notify_free(struct cube_fuse_notify *n);
 /* Is something to be told yet? Then the notifier ends @c behind it; else false, and nothing is done. */
 bool cube_fuse_notify_first(struct cube_fuse_notify *n, struct cube_fuse_call *c);
-void cube_fuse_notify_entry(void *n, uint64_t parent, const char *name); /* never blocks */
+void cube_fuse_notify_entry(struct cube_fuse_notify *n, uint64_t parent, const char *name); /* never blocks */
 
 /* ops.c */
 extern const struct fuse_lowlevel_ops cube_fuse_ops;

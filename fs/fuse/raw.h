@@ -3,12 +3,34 @@
 #ifndef CUBEFS_FS_FUSE_RAW_H
 #define CUBEFS_FS_FUSE_RAW_H
 
+#include <linux/ioctl.h>
 #include <stdint.h>
 
-#define CUBE_FOPEN_DIRECT_IO  (1u << 0)
-#define CUBE_FOPEN_KEEP_CACHE (1u << 1)
-#define CUBE_FOPEN_STREAM     (1u << 4) /* Linux 5.1: no position; a waiting read does not block a write */
-#define CUBE_FOPEN_NOFLUSH    (1u << 5) /* Linux 5.16: a close of it is not told */
+#define CUBE_FOPEN_DIRECT_IO   (1u << 0)
+#define CUBE_FOPEN_KEEP_CACHE  (1u << 1)
+#define CUBE_FOPEN_STREAM      (1u << 4) /* Linux 5.1: no position; a waiting read does not block a write */
+#define CUBE_FOPEN_NOFLUSH     (1u << 5) /* Linux 5.16: a close of it is not told */
+#define CUBE_FOPEN_PASSTHROUGH (1u << 7) /* Linux 6.9: data goes to the file behind, by its backing_id */
+
+struct cube_fuse_backing_map {
+	int32_t fd;
+	uint32_t flags;
+	uint64_t padding;
+};
+#define CUBE_FUSE_BACKING_OPEN  _IOW(229, 1, struct cube_fuse_backing_map)
+#define CUBE_FUSE_BACKING_CLOSE _IOW(229, 2, uint32_t)
+
+struct cube_fuse_attr {
+	uint64_t ino, size, blocks, atime, mtime, ctime;
+	uint32_t atimensec, mtimensec, ctimensec;
+	uint32_t mode, nlink, uid, gid, rdev, blksize, flags;
+};
+
+struct cube_fuse_entry_out {
+	uint64_t nodeid, generation, entry_valid, attr_valid;
+	uint32_t entry_valid_nsec, attr_valid_nsec;
+	struct cube_fuse_attr attr;
+};
 
 struct cube_fuse_open_out {
 	uint64_t fh;

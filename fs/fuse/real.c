@@ -164,22 +164,26 @@ void cube_fuse_real_rename(const struct cube_fuse_args *a)
 void cube_fuse_real_create(const struct cube_fuse_args *a)
 {
 	struct cube_files_cred cred = real_cred(a);
-	struct fuse_file_info fi = a->fi;
 	struct cube_files_handle *h;
 	struct fuse_entry_param p;
 	struct cube_files_entry e;
+	int32_t id = 0;
 	int code;
 
 	real_uses(a, a->node);
-	code = cube_files_create(a->f->files, &cred, a->node, a->name, fi.flags, a->mode, &e, &h);
+	code = cube_files_create(a->f->files, &cred, a->node, a->name, a->fi.flags, a->mode, &e, &h);
+	if (code == 0) {
+		code = cube_fuse_real_opened(a->f, e.id, h, &id);
+		if (code < 0)
+			cube_files_forget(a->f->files, e.id, 1);
+	}
 	if (code < 0) {
 		(void)fuse_reply_err(a->req, -code);
 		return;
 	}
-	fi.fh = (uintptr_t)h;
 	p = real_param(&e);
-	if (fuse_reply_create(a->req, &p, &fi) == -ENOENT) {
-		cube_files_release(h);
+	if (cube_fuse_reply_created(a->req, &p, (uintptr_t)h, id) == -ENOENT) {
+		cube_fuse_real_closed(a->f, e.id, h);
 		cube_files_forget(a->f->files, e.id, 1);
 	}
 }

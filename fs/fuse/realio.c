@@ -11,22 +11,36 @@ static struct cube_files_handle *io_handle(const struct cube_fuse_args *a)
 	return (struct cube_files_handle *)(uintptr_t)a->fi.fh;
 }
 
+int cube_fuse_real_opened(struct cube_fuse *f, uint64_t node, struct cube_files_handle *h, int32_t *ret_id)
+{
+	int code = cube_fuse_pass_open(&f->pass, node, cube_files_fd(h), ret_id);
+
+	if (code < 0)
+		cube_files_release(h);
+	return code;
+}
+
+void cube_fuse_real_closed(struct cube_fuse *f, uint64_t node, struct cube_files_handle *h)
+{
+	cube_fuse_pass_close(&f->pass, node);
+	cube_files_release(h);
+}
+
 void cube_fuse_real_open(const struct cube_fuse_args *a)
 {
 	struct cube_caller by = cube_fuse_caller(a->req);
-	struct fuse_file_info fi = a->fi;
 	struct cube_files_handle *h;
+	int32_t id;
 	int code;
 
 	cube_tree_uses(a->f->tree, NULL, &by, a->node);
-	code = cube_files_open(a->f->files, a->node, fi.flags, &h);
-	if (code < 0) {
+	code = cube_files_open(a->f->files, a->node, a->fi.flags, &h);
+	if (code == 0)
+		code = cube_fuse_real_opened(a->f, a->node, h, &id);
+	if (code < 0)
 		(void)fuse_reply_err(a->req, -code);
-		return;
-	}
-	fi.fh = (uintptr_t)h;
-	if (fuse_reply_open(a->req, &fi) == -ENOENT)
-		cube_files_release(h);
+	else if (cube_fuse_reply_passing(a->req, (uintptr_t)h, id) == -ENOENT)
+		cube_fuse_real_closed(a->f, a->node, h);
 }
 
 void cube_fuse_real_read(const struct cube_fuse_args *a)
@@ -57,7 +71,7 @@ void cube_fuse_real_flush(const struct cube_fuse_args *a)
 
 void cube_fuse_real_release(const struct cube_fuse_args *a)
 {
-	cube_files_release(io_handle(a));
+	cube_fuse_real_closed(a->f, a->node, io_handle(a));
 	(void)fuse_reply_err(a->req, 0);
 }
 

@@ -87,6 +87,8 @@ int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, str
 	if (code == 0)
 		code = cube_fuse_interrupts_init(f);
 	if (code == 0)
+		code = cube_fuse_pass_init(&f->pass, &f->wire, o->fd);
+	if (code == 0)
 		code = session_new(f);
 	if (code != 0) {
 		cube_fuse_free(f);
@@ -97,9 +99,23 @@ int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, str
 	return 0;
 }
 
+static void session_entry_changed(void *ctx, uint64_t parent, const char *name)
+{
+	const struct cube_fuse *f = ctx;
+
+	cube_fuse_notify_entry(f->notify, parent, name);
+}
+
+static const char *session_served(void *ctx)
+{
+	struct cube_fuse *f = ctx;
+
+	return cube_fuse_pass_why_not(&f->pass);
+}
+
 struct cube_tree_watcher cube_fuse_watcher(struct cube_fuse *f)
 {
-	return (struct cube_tree_watcher){.ctx = f->notify, .entry = cube_fuse_notify_entry};
+	return (struct cube_tree_watcher){.ctx = f, .entry = session_entry_changed, .served = session_served};
 }
 
 int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree)
@@ -133,6 +149,7 @@ void cube_fuse_free(struct cube_fuse *f)
 	cube_fuse_interrupts_done(f);
 	if (f->se != NULL)
 		fuse_session_destroy(f->se);
+	cube_fuse_pass_done(&f->pass);
 	cube_imap_free(f->locks);
 	cube_free(f);
 }

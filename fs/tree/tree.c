@@ -107,6 +107,13 @@ static uint64_t tree_files_used(void *ctx, struct cube_cube *c)
 	return o != NULL ? cube_attach_used(o) : 0;
 }
 
+static const char *tree_files_served(void *ctx)
+{
+	const struct cube_tree *t = ctx;
+
+	return t->watcher.served != NULL ? t->watcher.served(t->watcher.ctx) : "no mount shows them";
+}
+
 /* ---- from beginning to end ---- */
 
 struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
@@ -136,7 +143,8 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 							  .checkpoint_removed = tree_checkpoint_removed,
 							  .volume_removed = tree_volume_removed,
 							  .entry_changed = tree_entry_changed,
-							  .files_used = tree_files_used};
+							  .files_used = tree_files_used,
+							  .files_served = tree_files_served};
 	o->domain->paths = (struct cube_domain_paths){.ctx = t, .start = cube_path_start};
 	return t;
 fail:

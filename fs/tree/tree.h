@@ -17,6 +17,9 @@ struct cube_tree_watcher {
 	void *ctx;
 	void (*entry)(void *ctx, uint64_t parent,
 		      const char *name); /* the name came, went, or is another thing now */
+	/* NULL: the data of real files does not come by; else why it does (constant). May be asked under the lock,
+	 * blocks on nothing. */
+	const char *(*served)(void *ctx);
 };
 
 struct cube_tree_options {

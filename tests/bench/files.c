@@ -68,8 +68,9 @@ int main(int argc, char **argv)
 	memset(files_text, 'x', sizeof(files_text));
 	for (size_t i = 0; argc == 4 && i < sizeof(files_kinds) / sizeof(*files_kinds); i++)
 		if (strcmp(argv[1], files_kinds[i].name) == 0)
-			return chdir(argv[2]) < 0 ? 1
-						  : files_run(files_kinds[i].fn, (unsigned)strtoul(argv[3], NULL, 10));
+			return chdir(argv[2]) < 0
+				       ? 1
+				       : files_run(files_kinds[i].fn, (unsigned)strtoul(argv[3], NULL, 10));
 	(void)fprintf(stderr, "usage: bench-files create|stat|read|unlink DIR COUNT\n");
 	return 2;
 }
