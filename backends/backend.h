@@ -525,6 +525,11 @@ int cube_backend_need(const struct cube_backend *b, enum cube_cap cap, struct cu
 /* For backends: the labels of @spec as NAME=VALUE lines, as cube_info.labels has them. -ENOMEM, -EMSGSIZE. */
 int cube_spec_labels(const struct cube_spec *spec, struct cube_buf *out);
 
+/* For backends: the limits of a spec that names none, by the keys `memory`, `pids` and `cpus` of the section (may be
+ * NULL), else half of this machine's memory, at most 2 GiB, and 1024 processes. -EINVAL. */
+int cube_backend_conf_limits(const char *name, const struct cube_conf_section *conf, struct cube_limits *ret,
+			     struct cube_err *err);
+
 /* Can it be the id of a sandbox at a backend? */
 bool cube_backend_id_ok(const char *id);
 

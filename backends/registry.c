@@ -6,10 +6,12 @@
 
 extern const struct cube_backend_ops cube_backend_local;
 extern const struct cube_backend_ops cube_backend_mem;
+extern const struct cube_backend_ops cube_backend_docker;
 
 const struct cube_backend_ops *const cube_backend_kinds[] = {
 	&cube_backend_local,
 	&cube_backend_mem,
+	&cube_backend_docker,
 	NULL,
 };
 

@@ -28,54 +28,9 @@
 	 CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD | CUBE_CAP_ADOPT | CUBE_CAP_ACCESS |              \
 	 CUBE_CAP_ACCOUNTS | CUBE_CAP_HOSTS | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES)
 
-#define LOCAL_MEMORY         (UINT64_C(2) << 30)
-#define LOCAL_PIDS           1024
 #define LOCAL_TEMPLATE_FILES 10000000u
-#define LOCAL_LEAST_MEMORY   (UINT64_C(16) << 20) /* with less not even a shell starts for certain */
 
 /* ---- configuration ---- */
-
-/* A leak inside shall not take the machine along, also where it is a small one. */
-static uint64_t default_memory(void)
-{
-	uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) / 2 * (uint64_t)sysconf(_SC_PAGESIZE);
-
-	return half < LOCAL_MEMORY ? half : LOCAL_MEMORY;
-}
-
-static int read_memory(const char *text, struct cube_limits *l)
-{
-	return cube_num_size(text, &l->memory) < 0 || l->memory < LOCAL_LEAST_MEMORY ? -EINVAL : 0;
-}
-
-static int read_pids(const char *text, struct cube_limits *l)
-{
-	uint64_t n;
-
-	if (cube_num_u64(text, 4194304, &n) < 0 || n < 8)
-		return -EINVAL;
-	l->pids = (uint32_t)n;
-	return 0;
-}
-
-static int read_cpus(const char *text, struct cube_limits *l)
-{
-	uint64_t n;
-
-	if (cube_num_milli(text, &n) < 0 || n < 10 || n > UINT32_MAX)
-		return -EINVAL;
-	l->cpus_milli = (uint32_t)n;
-	return 0;
-}
-
-static const struct {
-	const char *key, *wanted;
-	int (*read)(const char *text, struct cube_limits *l);
-} local_keys[] = {
-	{"memory", "a size of 16M or more", read_memory},
-	{"pids", "a number from 8 to 4194304", read_pids},
-	{"cpus", "a number of processors, 0.01 or more", read_cpus},
-};
 
 /* Bounds of templates; 0: none. */
 static int local_configure_bounds(struct cube_local *b, const struct cube_conf_section *conf,
@@ -104,14 +59,9 @@ static int local_configure(struct cube_local *b, const struct cube_conf_section 
 
 	if (rc < 0)
 		return rc;
-	b->base.defaults = (struct cube_limits){.memory = default_memory(), .pids = LOCAL_PIDS};
-	for (size_t i = 0; i < CUBE_COUNT(local_keys); i++) {
-		const char *text = cube_conf_get(conf, local_keys[i].key);
-
-		if (text && local_keys[i].read(text, &b->base.defaults) < 0)
-			return cube_fail(err, -EINVAL, "backend %s: %s = %s: %s is wanted", b->base.name,
-					 local_keys[i].key, text, local_keys[i].wanted);
-	}
+	rc = cube_backend_conf_limits(b->base.name, conf, &b->base.defaults, err);
+	if (rc < 0)
+		return rc;
 	return local_configure_bounds(b, conf, err);
 }
 

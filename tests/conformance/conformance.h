@@ -30,7 +30,8 @@ struct subject {
 	const char *name;
 	const char *kind;                   /* looked up in the registry; or */
 	const struct cube_backend_ops *ops; /* one that is not in it */
-	const char *conf;                   /* lines of its section */
+	const char *conf;                   /* lines of its section; or */
+	const char *conf_env;               /* the environment variable that has them */
 	bool wrapped;                       /* in all decorators */
 	const struct dialect *dialect;
 	struct stage stage;

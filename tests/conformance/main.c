@@ -51,6 +51,7 @@ static struct subject subjects[] = {
 	{.name = "example", .ops = &cube_backend_folder, .dialect = &shell},
 	{.name = "local", .kind = "local", .dialect = &shell},
 	{.name = "local-copies", .kind = "local", .dialect = &shell, .conf = "store = copies"},
+	{.name = "docker", .kind = "docker", .dialect = &shell, .conf_env = "CUBEFS_TEST_DOCKER"},
 };
 
 static const struct check *const tables[] = {
@@ -147,6 +148,13 @@ static int conformance(struct subject *s)
 
 	if (ops == NULL) {
 		printf("skipped: this build has no backend of kind %s\n", s->kind);
+		return SKIP;
+	}
+	if (s->conf_env != NULL)
+		s->conf = getenv(s->conf_env);
+	if (s->conf_env != NULL && s->conf == NULL) {
+		printf("skipped: %s is not set: it is the section of a service that the tests have started\n",
+		       s->conf_env);
 		return SKIP;
 	}
 	r = stage_open(&s->stage, ops, s->conf, &err);

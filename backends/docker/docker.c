@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The docker backend: sandboxes are containers of a Docker or Podman engine. The table and the instance. */
+#include "backends/docker/docker_priv.h"
+
+#include "backends/base/alloc.h"
+#include "backends/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DOCKER_CAPS                                                                                          \
+	(CUBE_CAP_EXEC | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | \
+	 CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS |              \
+	 CUBE_CAP_ACCESS | CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED)
+
+static void docker_close(struct cube_backend *base)
+{
+	struct cube_docker *d = docker_of(base);
+
+	cube_http_free(d->http);
+	cube_close_auto(&d->cubes);
+	cube_close_auto(&d->state);
+	cube_free(d);
+}
+
+static int docker_open_dirs(struct cube_docker *d, const char *path, struct cube_err *err)
+{
+	int rc;
+
+	if ((size_t)snprintf(d->path, sizeof(d->path), "%s", path) >= sizeof(d->path))
+		return cube_fail(err, -ENAMETOOLONG, "%.200s...: the path is too long", path);
+	d->state = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rc = d->state < 0 ? -errno : cube_file_mkdir(d->state, "cubes", 0700, &d->cubes);
+	return rc < 0 ? cube_fail(err, rc, "cannot use %s: %s", path, cube_errno_text(rc)) : 0;
+}
+
+static int docker_open(const struct cube_backend_env *env, struct cube_backend **ret, struct cube_err *err)
+{
+	struct cube_docker *d = cube_calloc(1, sizeof(*d));
+	int rc;
+
+	if (d == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	d->base = (struct cube_backend){
+		.ops = &cube_backend_docker, .name = env->name, .par = CUBE_PAR_PER_CUBE};
+	d->loop = env->loop;
+	d->state = d->cubes = -1;
+	rc = docker_configure(d, env->conf, err);
+	if (rc == 0)
+		rc = docker_open_dirs(d, env->state_dir, err);
+	if (rc < 0) {
+		docker_close(&d->base);
+		return rc;
+	}
+	docker_agent_prepare(d);
+	docker_probe(d, DOCKER_CAPS);
+	*ret = &d->base;
+	return 0;
+}
+
+static int docker_status(struct cube_backend *base, struct cube_cancel *cancel, struct cube_status *ret,
+			 struct cube_err *err)
+{
+	struct cube_docker *d = docker_of(base);
+	struct cube_status s = {.caps = base->caps};
+	int rc = docker_ping(d, cancel, &s.latency_us, err);
+
+	if (rc == -EINTR)
+		return rc;
+	s.reachable = rc == 0;
+	(void)snprintf(s.version, sizeof(s.version), "%.127s",
+		       d->engine.known ? d->engine.version
+		       : rc < 0        ? err->text
+				       : "was away at the start");
+	(void)snprintf(s.fingerprint, sizeof(s.fingerprint), "%s", d->engine.id);
+	if (d->engine.known)
+		(void)snprintf(s.store, sizeof(s.store), "%s, by the engine at %.140s", d->engine.driver,
+			       d->where);
+	memcpy(s.missing, base->missing, sizeof(s.missing));
+	*ret = s;
+	return 0;
+}
+
+const struct cube_backend_ops cube_backend_docker = {
+	.abi = CUBE_BACKEND_ABI,
+	.kind = "docker",
+	.summary = "containers of a Docker or Podman engine",
+	.caps = DOCKER_CAPS,
+	.par = CUBE_PAR_PER_CUBE,
+	.open = docker_open,
+	.close = docker_close,
+	.status = docker_status,
+	.doctor = docker_doctor,
+	.create = docker_create,
+	.destroy = docker_destroy,
+	.inspect = docker_inspect,
+	.list = docker_list,
+	.start = docker_start,
+	.stop = docker_stop,
+	.pause = docker_pause,
+	.resume = docker_resume,
+	.limit = docker_limit,
+	.link = docker_link,
+	.usage = docker_usage,
+	.access = docker_access,
+};

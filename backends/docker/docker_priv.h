@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The instance of the docker backend, for the files of this folder.
+ *
+ *   docker.c   the table, opening, capabilities, status     conf.c    where the engine is, and the section's other keys
+ *   ask.c      one question to the engine                   probe.c   what it is and can do; doctor.c tells it
+ *   box.c      a sandbox's names and directory here         spec.c    from a create line to the engine's JSON
+ *   life.c     create to destroy                            enter.c   cube-init: how it gets in, the link to it
+ *   look.c     inspect, list, usage, access
+ *
+ * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
+ * place of the one that it has. A container that cubefs did not make has the engine's id of 64 digits.
+ *
+ * What is known of a sandbox is the engine's: there is no table here. Its directory, cubes/ID below ours, has what only
+ * this machine can have: `agent.sock`, on which cube-init listens, and `door`, which it sees (backends/agent/door.h). */
+#ifndef CUBEFS_BACKENDS_DOCKER_DOCKER_PRIV_H
+#define CUBEFS_BACKENDS_DOCKER_DOCKER_PRIV_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/backend.h"
+#include "backends/base/http.h"
+#include "backends/base/json.h"
+#include "backends/base/macros.h"
+
+extern const struct cube_backend_ops cube_backend_docker;
+
+#define DOCKER_LABEL       "cubefs." /* of everything that we mark there */
+#define DOCKER_LABEL_UID   DOCKER_LABEL "uid"
+#define DOCKER_LABEL_NAME  DOCKER_LABEL "name"
+#define DOCKER_LABEL_IMAGE DOCKER_LABEL "template"
+#define DOCKER_LABEL_OWN   DOCKER_LABEL "label." /* before the names of a create line's labels */
+#define DOCKER_NAME        "cubefs-"             /* before the id: the container's name */
+#define DOCKER_AGENT       "/dev/.cube-init"     /* inside */
+#define DOCKER_DOOR        "/dev/.cube-door"
+
+/* What was found out about the engine when it was asked first; constant after that. */
+struct docker_engine {
+	bool known; /* it has answered */
+	bool podman;
+	char version[96], api[16]; /* of the interface that is spoken: "1.41" */
+	char driver[32];           /* of the images: "overlay2" */
+	char id[72];
+	bool memory, cpus, pids; /* limits that it can keep */
+	bool user_ns;            /* ids inside are others outside */
+	bool network;            /* the one of net=open is there */
+};
+
+struct cube_docker {
+	struct cube_backend base;
+	struct cube_loop *loop;
+	struct cube_http *http;
+	char where[256];  /* the engine's address, for sentences */
+	bool local;       /* it is reached by a unix socket: it sees this machine's files */
+	char network[72]; /* of net=open */
+	char template[CUBE_ID_MAX + 1];
+	char why[160]; /* why it cannot be reached at all (a wrong address); "" */
+	struct docker_engine engine;
+	int state, cubes; /* directories */
+	char path[PATH_MAX / 2];
+	char agent[PATH_MAX]; /* our copy of cube-init; "": there is none */
+	char agent_why[160];
+};
+
+static inline struct cube_docker *docker_of(struct cube_backend *b)
+{
+	return cube_container_of(b, struct cube_docker, base);
+}
+
+/* ---- conf.c ---- */
+
+/* Checks the section, finds the engine, sets http, where, local, network, template and base.defaults. An engine that
+ * cannot be reached for ever leaves why. */
+int docker_configure(struct cube_docker *d, const struct cube_conf_section *conf, struct cube_err *err);
+
+/* ---- ask.c ---- */
+
+struct docker_ask {
+	const char *method;
+	const char *path;   /* behind the version: "/containers/json?all=1" */
+	const json_t *body; /* NULL: none */
+	const char *what;   /* for sentences: "start sandbox 0123..." */
+	bool plain;         /* the path has no version in front */
+	uint32_t timeout_s; /* 0: as configured */
+	json_t **ret;       /* the answer, a new reference; NULL: it is not looked at */
+	int (*sink)(void *ctx, const void *data, size_t len); /* takes the answer as it comes; may be NULL */
+	void *ctx;
+	int body_fd; /* sent where has_fd is set */
+	bool has_fd;
+};
+/* 0: done, or it was so already. -ENOENT no such thing; -EBUSY it is in a state where that cannot be; and what cube_http_run
+ * and the contract (backend.h) say. */
+int docker_ask(struct cube_docker *d, const struct docker_ask *a, struct cube_cancel *cancel,
+	       struct cube_err *err);
+
+/* ---- probe.c ---- */
+
+/* Asks the engine what it is, and sets engine, base.caps and base.missing. */
+void docker_probe(struct cube_docker *d, uint32_t kind_caps);
+/* The same question for `status`: 0 with how long the answer took. */
+int docker_ping(struct cube_docker *d, struct cube_cancel *cancel, uint64_t *ret_us, struct cube_err *err);
+
+/* ---- box.c ---- */
+
+#define DOCKER_REF (sizeof(DOCKER_NAME) + CUBE_ID_MAX)
+/* What the engine calls the container of @id. -ENOENT: it can be nobody's. */
+int docker_ref(const char *id, char out[DOCKER_REF], struct cube_err *err);
+bool docker_is_ours(const char *id); /* and not the engine's own id */
+/* A question about the container of @id: the path is what comes behind it, the text what is done with sandbox @id. */
+int docker_box_ask(struct cube_docker *d, const char *id, const struct docker_ask *a,
+		   struct cube_cancel *cancel, struct cube_err *err);
+/* The sandbox as the engine has it, a new reference. -ENOENT. */
+int docker_box_get(struct cube_docker *d, const char *id, struct cube_cancel *cancel, json_t **ret,
+		   struct cube_err *err);
+enum cube_state docker_box_state(const json_t *box);
+int docker_box_pid(const json_t *box); /* of its first process here; 0: it does not run */
+/* One verb of the API without body: "start", "stop?t=1". */
+int docker_box_do(struct cube_docker *d, const char *id, const char *verb, struct cube_cancel *cancel,
+		  struct cube_err *err);
+/* Its directory here, made if @make: a descriptor, or -errno. */
+int docker_box_dir(const struct cube_docker *d, const char *id, bool make, struct cube_err *err);
+int docker_box_forget(const struct cube_docker *d, const char *id, struct cube_err *err);
+
+/* ---- spec.c ---- */
+
+/* The body of its creation; a new reference. */
+int docker_spec(const struct cube_docker *d, const struct cube_spec *spec, const char *image, json_t **ret,
+		struct cube_err *err);
+/* Limits as they are given at creation and at an update. */
+void docker_spec_limits(json_t *to, const struct cube_limits *limits);
+
+/* ---- enter.c ---- */
+
+/* Our copy of cube-init, which outlives an upgrade; sets agent or agent_why. */
+void docker_agent_prepare(struct cube_docker *d);
+/* A container that has just been started, or whose agent waits for us: it gets its listener. */
+int docker_enter(struct cube_docker *d, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+int docker_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler, void *ctx,
+		struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
+
+/* ---- life.c ---- */
+
+int docker_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
+		  char **ret_id, struct cube_err *err);
+int docker_destroy(struct cube_backend *b, const char *id, struct cube_err *err);
+int docker_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+int docker_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel,
+		struct cube_err *err);
+int docker_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+int docker_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+int docker_limit(struct cube_backend *b, const char *id, const struct cube_limits *limits,
+		 struct cube_err *err);
+
+/* ---- look.c ---- */
+
+int docker_inspect(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err);
+int docker_list(struct cube_backend *b, struct cube_cancel *cancel,
+		void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
+int docker_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
+int docker_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
+		  void *ctx, struct cube_err *err);
+
+/* ---- doctor.c ---- */
+
+void docker_doctor(struct cube_backend *b, void (*say)(void *ctx, bool ok, const char *what, const char *fix),
+		   void *ctx);
+
+#endif

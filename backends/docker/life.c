@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creation, end, start and stop, pause and limits. */
+#include "backends/docker/docker_priv.h"
+
+#include "backends/base/alloc.h"
+#include "backends/base/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LIFE_SLOW_S  300 /* the engine copies an image's files where it has no layers */
+#define LIFE_GONE_NS UINT64_C(60000000000)
+#define LIFE_LOOK_MS 50
+
+/* ---- the end ---- */
+
+static int life_delete(struct cube_docker *d, const char *id, struct cube_err *err)
+{
+	return docker_box_ask(d, id,
+			      &(struct docker_ask){.method = "DELETE",
+						   .path = "?force=1&v=1",
+						   .what = "destroy",
+						   .timeout_s = LIFE_SLOW_S},
+			      NULL, err);
+}
+
+/* Its removal may be under way already, by an earlier call or by somebody else. */
+static int life_await_gone(struct cube_docker *d, const char *id, struct cube_err *err)
+{
+	uint64_t end = cube_clock_mono() + LIFE_GONE_NS;
+	int rc;
+
+	do {
+		cube_auto(cube_json_auto) json_t *box = NULL;
+
+		rc = docker_box_get(d, id, NULL, &box, err);
+		if (rc == 0)
+			(void)poll(NULL, 0, LIFE_LOOK_MS);
+	} while (rc == 0 && cube_clock_mono() < end);
+	if (rc == 0)
+		return cube_fail(err, -EBUSY, "sandbox %s is still being removed by the engine", id);
+	return rc;
+}
+
+int docker_destroy(struct cube_backend *base, const char *id, struct cube_err *err)
+{
+	struct cube_docker *d = docker_of(base);
+	int rc = life_delete(d, id, err);
+
+	if (rc == -EBUSY)
+		rc = life_await_gone(d, id, err);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	return docker_box_forget(d, id, err);
+}
+
+/* ---- create ---- */
+
+/* The mark of a container; "": cubefs did not make it. */
+static const char *life_uid(const json_t *box)
+{
+	return cube_json_str(json_object_get(json_object_get(box, "Config"), "Labels"), DOCKER_LABEL_UID, "");
+}
+
+/* An earlier attempt whose answer was lost: one that was started is the answer, half of one is removed. */
+static int create_again(struct cube_docker *d, const char *uid, bool *ret_done, struct cube_cancel *cancel,
+			struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *box = NULL;
+	int rc = docker_box_get(d, uid, cancel, &box, err);
+
+	*ret_done = false;
+	if (rc == -ENOENT)
+		return 0;
+	if (rc < 0)
+		return rc;
+	if (strcmp(life_uid(box), uid) != 0)
+		return cube_fail(err, -EEXIST,
+				 "the engine at %.100s has a container " DOCKER_NAME
+				 "%s that cubefs did not make: remove or rename it",
+				 d->where, uid);
+	if (docker_box_state(box) != CUBE_IS_STOPPED) {
+		*ret_done = true;
+		return 0;
+	}
+	return docker_destroy(&d->base, uid, err);
+}
+
+static int create_image(struct cube_docker *d, const char *template, char *ret, size_t size,
+			struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct cube_buf path = CUBE_BUF(1024);
+	int rc;
+
+	(void)cube_buf_adds(&path, "/images/");
+	(void)cube_http_escape(&path, template);
+	(void)cube_buf_adds(&path, "/json");
+	rc = docker_ask(d,
+			&(struct docker_ask){.method = "GET",
+					     .path = cube_buf_str(&path),
+					     .what = "find the image of the template"},
+			cancel, err);
+	cube_buf_done(&path);
+	if (rc == -ENOENT)
+		return cube_fail(err, rc, "the engine at %.100s has no image '%.64s' for a template: %s",
+				 d->where, template, "pull it, or name another with template=");
+	if (rc == 0)
+		(void)snprintf(ret, size, "%s", template);
+	return rc;
+}
+
+static int create_box(struct cube_docker *d, const struct cube_spec *spec, const char *image,
+		      struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *body = NULL;
+	char path[DOCKER_REF + 40];
+	cube_auto_fd dir = docker_box_dir(d, spec->uid, true, err);
+	int rc = dir < 0 ? dir : docker_spec(d, spec, image, &body, err);
+
+	(void)snprintf(path, sizeof(path), "/containers/create?name=" DOCKER_NAME "%s", spec->uid);
+	if (rc == 0)
+		rc = docker_ask(d,
+				&(struct docker_ask){.method = "POST",
+						     .path = path,
+						     .body = body,
+						     .what = "create the container",
+						     .timeout_s = LIFE_SLOW_S},
+				NULL, err);
+	return rc;
+}
+
+/* The engine's part is not interrupted: it would go on with it, and nobody could tell when it is done. */
+static int create_new(struct cube_docker *d, const struct cube_spec *spec, struct cube_cancel *cancel,
+		      struct cube_err *err)
+{
+	const char *template = spec->template != NULL ? spec->template : d->base.template;
+	char image[CUBE_ID_MAX + 16];
+	int rc = create_image(d, template, image, sizeof(image), cancel, err);
+
+	if (rc < 0)
+		return rc;
+	rc = create_box(d, spec, image, err);
+	if (rc == 0)
+		rc = docker_start(&d->base, spec->uid, cancel, err);
+	if (rc < 0)
+		(void)docker_destroy(&d->base, spec->uid, NULL);
+	return rc;
+}
+
+int docker_create(struct cube_backend *base, const struct cube_spec *spec, struct cube_cancel *cancel,
+		  char **ret_id, struct cube_err *err)
+{
+	struct cube_docker *d = docker_of(base);
+	cube_auto_str id = cube_strdup(spec->uid);
+	bool done = false;
+	int rc = id != NULL ? 0 : cube_fail(err, -ENOMEM, "out of memory");
+
+	if (rc == 0 && *d->agent == '\0')
+		rc = cube_fail(err, -EOPNOTSUPP, "%s", d->agent_why);
+	if (rc == 0)
+		rc = create_again(d, spec->uid, &done, cancel, err);
+	if (rc == 0 && !done)
+		rc = create_new(d, spec, cancel, err);
+	if (rc == 0)
+		*ret_id = cube_steal(id);
+	return rc;
+}
+
+/* ---- start, stop ---- */
+
+int docker_start(struct cube_backend *base, const char *id, struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct cube_docker *d = docker_of(base);
+	cube_auto(cube_json_auto) json_t *box = NULL;
+	int rc = docker_box_get(d, id, cancel, &box, err);
+
+	if (rc < 0 || docker_box_state(box) != CUBE_IS_STOPPED)
+		return rc;
+	if (docker_is_ours(id)) {
+		cube_auto_fd dir = docker_box_dir(d, id, true, err); /* what it binds must be there */
+
+		if (dir < 0)
+			return dir;
+	}
+	rc = docker_box_do(d, id, "start", NULL, err);
+	if (rc == 0)
+		rc = docker_enter(d, id, cancel, err);
+	if (rc < 0)
+		(void)docker_box_do(d, id, "kill", NULL, NULL);
+	return rc;
+}
+
+int docker_stop(struct cube_backend *base, const char *id, uint32_t grace_s, struct cube_cancel *cancel,
+		struct cube_err *err)
+{
+	struct cube_docker *d = docker_of(base);
+	cube_auto(cube_json_auto) json_t *box = NULL;
+	int rc = docker_box_get(d, id, cancel, &box, err);
+	char verb[32];
+
+	if (rc < 0 || docker_box_state(box) == CUBE_IS_STOPPED)
+		return rc;
+	if (docker_box_state(box) == CUBE_IS_PAUSED)
+		rc = docker_resume(base, id, cancel, err);
+	(void)snprintf(verb, sizeof(verb), "stop?t=%u", grace_s < 86400 ? grace_s : 86400);
+	if (rc < 0)
+		return rc;
+	return grace_s == 0 ? docker_box_do(d, id, "kill", NULL, err)
+			    : docker_box_do(d, id, verb, cancel, err);
+}
+
+/* ---- pause, limits ---- */
+
+static int life_move(struct cube_docker *d, const char *id, enum cube_state to, const char *verb,
+		     struct cube_cancel *cancel, struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *box = NULL;
+	int rc = docker_box_get(d, id, cancel, &box, err);
+
+	if (rc < 0 || docker_box_state(box) == to)
+		return rc;
+	if (docker_box_state(box) == CUBE_IS_STOPPED)
+		return cube_fail(err, -EHOSTDOWN, "sandbox %s does not run", id);
+	return docker_box_do(d, id, verb, NULL, err);
+}
+
+int docker_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err)
+{
+	return life_move(docker_of(b), id, CUBE_IS_PAUSED, "pause", cancel, err);
+}
+
+int docker_resume(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err)
+{
+	return life_move(docker_of(b), id, CUBE_IS_RUNNING, "unpause", cancel, err);
+}
+
+int docker_limit(struct cube_backend *base, const char *id, const struct cube_limits *limits,
+		 struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *body = json_object();
+
+	docker_spec_limits(body, limits);
+	return docker_box_ask(
+		docker_of(base), id,
+		&(struct docker_ask){
+			.method = "POST", .path = "/update", .body = body, .what = "change the limits of"},
+		NULL, err);
+}

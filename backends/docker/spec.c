@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a create line to what the engine is told. */
+#include "backends/docker/docker_priv.h"
+
+#include "backends/base/alloc.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NANO_PER_MILLI 1000000
+
+void docker_spec_limits(json_t *to, const struct cube_limits *limits)
+{
+	if (limits->memory != 0) {
+		(void)json_object_set_new(to, "Memory", json_integer((json_int_t)limits->memory));
+		/* Both together: no swap, or the limit would be none. */
+		(void)json_object_set_new(to, "MemorySwap", json_integer((json_int_t)limits->memory));
+	}
+	if (limits->cpus_milli != 0)
+		(void)json_object_set_new(to, "NanoCpus",
+					  json_integer((json_int_t)limits->cpus_milli * NANO_PER_MILLI));
+	if (limits->pids != 0)
+		(void)json_object_set_new(to, "PidsLimit", json_integer((json_int_t)limits->pids));
+}
+
+static json_t *spec_pairs(const struct cube_pair *pairs, size_t n, const char *between)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		cube_auto_str text = cube_asprintf("%s%s%s", pairs[i].key, between, pairs[i].value);
+	}
+	return list;
+}
+
+static json_t *spec_labels(const struct cube_spec *spec, const char *template)
+{
+	json_t *labels = json_pack("{s:s,s:s,s:s}", DOCKER_LABEL_UID, spec->uid, DOCKER_LABEL_NAME,
+				   spec->name != NULL ? spec->name : "", DOCKER_LABEL_IMAGE, template);
+
+	for (size_t i = 0; i < spec->n_labels; i++) {
+		cube_auto_str key = cube_asprintf(DOCKER_LABEL_OWN "%s", spec->labels[i].key);
+
+		if (key != NULL)
+			(void)json_object_set_new(
+				labels, key,
+				cube_json_bytes(spec->labels[i].value, strlen(spec->labels[i].value)));
+	}
+	return labels;
+}
+
+static json_t *spec_bind(const char *source, const char *target)
+{
+	return json_pack("{s:s,s:s,s:s,s:b}", "Type", "bind", "Source", source, "Target", target, "ReadOnly",
+			 1);
+}
+
+static json_t *spec_mounts(const struct cube_docker *d, const struct cube_spec *spec)
+{
+	cube_auto_str door = cube_asprintf("%s/cubes/%s/door", d->path, spec->uid);
+	json_t *list = json_array();
+
+	if (door == NULL)
+		return list;
+	(void)json_array_append_new(list, spec_bind(d->agent, DOCKER_AGENT));
+	(void)json_array_append_new(list, spec_bind(door, DOCKER_DOOR));
+	return list;
+}
+
+static json_t *spec_host(const struct cube_docker *d, const struct cube_spec *spec)
+{
+	const struct cube_limits *def = &d->base.defaults;
+	struct cube_limits limits = spec->limits;
+	json_t *host = json_pack("{s:o,s:s,s:b,s:o}", "Mounts", spec_mounts(d, spec), "NetworkMode",
+				 spec->net == CUBE_NET_OPEN ? d->network : "none", "Privileged",
+				 spec->privileged, "ExtraHosts", spec_pairs(spec->hosts, spec->n_hosts, ":"));
+
+	limits.memory = limits.memory != 0 ? limits.memory : def->memory;
+	limits.pids = limits.pids != 0 ? limits.pids : def->pids;
+	limits.cpus_milli = limits.cpus_milli != 0 ? limits.cpus_milli : def->cpus_milli;
+	docker_spec_limits(host, &limits);
+	return host;
+}
+
+int docker_spec(const struct cube_docker *d, const struct cube_spec *spec, const char *image, json_t **ret,
+		struct cube_err *err)
+{
+	const char *template = spec->template != NULL ? spec->template : d->base.template;
+	char hostname[64];
+
+	(void)snprintf(hostname, sizeof(hostname), "%.63s", spec->name != NULL ? spec->name : spec->uid);
+	*ret = json_pack("{s:s,s:[s,s,s],s:[],s:s,s:s,s:s,s:s,s:o,s:o,s:o}", "Image", image, "Entrypoint",
+			 DOCKER_AGENT, "--door", DOCKER_DOOR "/door", "Cmd", "WorkingDir", "/workspace",
+			 "User", "0:0", "Hostname", hostname, "StopSignal", "SIGTERM", "Env",
+			 spec_pairs(spec->env, spec->n_env, "="), "Labels", spec_labels(spec, template),
+			 "HostConfig", spec_host(d, spec));
+	return *ret != NULL ? 0 : cube_fail(err, -ENOMEM, "out of memory");
+}
