@@ -74,8 +74,9 @@ enum cube_cap {
 	CUBE_CAP_CHECKPOINTS = 1u << 26, /* checkpoint_*, restore, spec.from */
 	CUBE_CAP_RESET = 1u << 27,       /* reset: the template's files again, /workspace kept */
 	CUBE_CAP_CHANGES = 1u << 28,     /* changes: what differs from another state */
+	CUBE_CAP_KEEP = 1u << 29,        /* template_keep: a template of a checkpoint */
 };
-#define CUBE_CAP_COUNT 29
+#define CUBE_CAP_COUNT 30
 /* "exec", "files", ... of bit number @n; NULL beyond. */
 const char *cube_cap_name(unsigned n);
 
@@ -448,6 +449,14 @@ struct cube_backend_ops {
 	int (*template_derive)(struct cube_backend *b, const char *base, const struct cube_template *t,
 			       const struct cube_template_config *config, struct cube_err *err);
 
+	/* CUBE_CAP_KEEP. The template @t->name is made of the checkpoint @cp: of its root without what a creation writes
+	 * to /etc, and of its /workspace, which those made of it begin with; what it says of its programs is as the
+	 * template of those files has it. Source and fingerprint are those of @t. Whole or not at all, and it needs
+	 * neither the checkpoint nor the sandbox any more. One of that name is replaced, unless something is made of it
+	 * (-EBUSY); with the same fingerprint it is nothing. -ENOENT: no such checkpoint. */
+	int (*template_keep)(struct cube_backend *b, const char *cp, const struct cube_template *t,
+			     struct cube_cancel *cancel, struct cube_err *err);
+
 	/* CUBE_CAP_CHECKPOINTS. Checkpoints have ids that the caller chooses as it does a sandbox's uid, and belong to
 	 * nobody: destroy leaves them, and any of them can be removed while the others stay whole. */
 	/* Takes one of a sandbox in any state: all that runs inside sees it at one moment, and goes on afterwards
@@ -618,6 +627,8 @@ int cube_backend_template_commit(struct cube_backend *b, const char *id, const c
 				 struct cube_cancel *cancel, struct cube_err *err);
 int cube_backend_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
 				 const struct cube_template_config *config, struct cube_err *err);
+int cube_backend_template_keep(struct cube_backend *b, const char *cp, const struct cube_template *t,
+			       struct cube_cancel *cancel, struct cube_err *err);
 void cube_root_close(struct cube_root *root); /* closes its descriptors, sets them to -1 */
 
 #endif

@@ -138,6 +138,21 @@ int cube_backend_template_derive(struct cube_backend *b, const char *base, const
 	return cube_call_end(&c, r, err);
 }
 
+int cube_backend_template_keep(struct cube_backend *b, const char *cp, const struct cube_template *t,
+			       struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct cube_call c = CALL("template_keep", t->name);
+	int r = call_begin_template(&c);
+
+	if (r == 0)
+		r = cube_backend_need(b, CUBE_CAP_KEEP, &c.why);
+	if (r == 0 && !cube_check_uid(cp))
+		r = cube_fail(&c.why, -EINVAL, "'%s' is no id of a checkpoint", cp);
+	if (r == 0)
+		r = b->ops->template_keep(b, cp, t, cancel, &c.why);
+	return cube_call_end(&c, r, err);
+}
+
 /* ---- Volumes ---- */
 
 static int call_begin_volume(struct cube_call *c, uint32_t caps)

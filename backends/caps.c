@@ -37,6 +37,7 @@ static const struct {
 	{"checkpoints", "take checkpoints"},
 	{"reset", "give a sandbox its template's files again"},
 	{"changes", "tell what changed in a sandbox"},
+	{"keep", "make a template of a checkpoint"},
 };
 
 const char *cube_cap_name(unsigned n)

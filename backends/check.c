@@ -67,6 +67,7 @@ static const struct op_rule op_rules[] = {
 	OP(template_config, CUBE_CAP_TEMPLATES),
 	OP(template_commit, CUBE_CAP_BUILD),
 	OP(template_derive, CUBE_CAP_BUILD),
+	OP(template_keep, CUBE_CAP_KEEP),
 };
 #undef OP
 

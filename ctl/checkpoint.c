@@ -349,7 +349,8 @@ int cube_checkpoint_remove(struct cube_checkpoint_entry *e, struct cube_err *err
 	if (r < 0)
 		return r;
 	if (e->uses > 0)
-		return cube_fail(err, -EBUSY, "checkpoint '%s' is being restored or forked", e->name);
+		return cube_fail(err, -EBUSY, "checkpoint '%s' is being restored, forked or made a template",
+				 e->name);
 	cube_checkpoint_go(e, CUBE_CHECKPOINT_REMOVED);
 	checkpoint_bequeath(e);
 	r = cube_state_save(e->cube, err);

@@ -43,6 +43,8 @@ struct cube_service {
 	struct cube_there there;   /* what the backend said it has, at the same time */
 	struct cube_domain *domain;
 	struct cube_list templates;  /* struct cube_template_entry (ctl/template.h) */
+	struct cube_list removals;   /* of templates, under way (ctl/template.c) */
+	struct cube_waitq removed;   /* one of them has ended */
 	struct cube_list stocks;     /* struct cube_stock (ctl/stock.h): pools */
 	uint64_t volumes_looked;     /* when the sizes of volumes were asked for; monotonic, 0: never */
 	uint64_t checkpoints_looked; /* the same of checkpoints */

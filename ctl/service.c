@@ -82,6 +82,8 @@ static int service_open(struct cube_domain *d, const char *name, const char *kin
 		return cube_fail(err, -ENOMEM, "backend '%s': out of memory", name);
 	cube_list_init(&own->s.link);
 	cube_list_init(&own->s.templates);
+	cube_list_init(&own->s.removals);
+	cube_waitq_init(&own->s.removed);
 	cube_list_init(&own->s.stocks);
 	cube_buf_init(&own->s.done, CUBE_DONE_MAX);
 	own->s.domain = d;

@@ -151,6 +151,25 @@ int cube_templates_load(struct cube_domain *d, struct cube_service *s, struct cu
 	return r;
 }
 
+/* ---- What is being removed ---- */
+
+struct remove_work {
+	struct cube_work work;
+	struct cube_list link; /* service.removals */
+	struct cube_domain *domain;
+	struct cube_service *service;
+	struct cube_buf layers;
+	char name[CUBE_ID_MAX + 1];
+};
+
+bool cube_template_removing(const struct cube_service *s, const char *name)
+{
+	cube_list_each (i, &s->removals)
+		if (strcmp(cube_list_entry(i, struct remove_work, link)->name, name) == 0)
+			return true;
+	return false;
+}
+
 /* ---- What the backend lists ---- */
 
 void cube_templates_take(struct cube_domain *d, struct cube_service *s, struct cube_template_known *list,
@@ -161,6 +180,8 @@ void cube_templates_take(struct cube_domain *d, struct cube_service *s, struct c
 	for (size_t i = 0; i < n; i++) {
 		struct cube_template_entry *t = cube_template_find(s, list[i].t.name);
 
+		if (t == NULL && cube_template_removing(s, list[i].t.name))
+			continue;
 		if (t == NULL)
 			t = template_new(d, s, list[i].t.name);
 		if (t == NULL)
@@ -219,11 +240,9 @@ int cube_template_usable(struct cube_service *s, const char *name, struct cube_t
 
 /* ---- mkdir, rmdir ---- */
 
-int cube_template_create(struct cube_service *s, const char *name, struct cube_template_entry **ret,
-			 struct cube_err *err)
+int cube_template_create_unsaved(struct cube_service *s, const char *name, struct cube_template_entry **ret,
+				 struct cube_err *err)
 {
-	struct cube_domain *d = s->domain;
-	struct cube_template_entry *t;
 	int r = cube_backend_need(s->backend, CUBE_CAP_TEMPLATES, err);
 
 	if (r < 0)
@@ -235,10 +254,19 @@ int cube_template_create(struct cube_service *s, const char *name, struct cube_t
 	if (cube_template_find(s, name) != NULL)
 		return cube_fail(err, -EEXIST, "backend '%s' has a template '%s' already", s->backend->name,
 				 name);
-	t = template_new(d, s, name);
-	if (t == NULL)
-		return cube_fail(err, -ENOMEM, "template '%s': out of memory", name);
-	r = template_mark(d, t);
+	*ret = template_new(s->domain, s, name);
+	return *ret != NULL ? 0 : cube_fail(err, -ENOMEM, "template '%s': out of memory", name);
+}
+
+int cube_template_create(struct cube_service *s, const char *name, struct cube_template_entry **ret,
+			 struct cube_err *err)
+{
+	struct cube_template_entry *t;
+	int r = cube_template_create_unsaved(s, name, &t, err);
+
+	if (r < 0)
+		return r;
+	r = template_mark(s->domain, t);
 	if (r < 0) {
 		template_delist(t);
 		return cube_fail(err, r, "template '%s': state directory: %s", name, cube_errno_text(r));
@@ -246,14 +274,6 @@ int cube_template_create(struct cube_service *s, const char *name, struct cube_t
 	*ret = t;
 	return 0;
 }
-
-struct remove_work {
-	struct cube_work work;
-	struct cube_domain *domain;
-	struct cube_service *service;
-	struct cube_buf layers;
-	char name[CUBE_ID_MAX + 1];
-};
 
 static void remove_run(struct cube_work *w)
 {
@@ -268,6 +288,8 @@ static void remove_run(struct cube_work *w)
 	cube_buf_done(&rw->layers);
 
 	cube_domain_enter(d);
+	cube_list_remove(&rw->link);
+	cube_wake(&rw->service->removed);
 	if (r < 0 && r != -ENOENT) {
 		cube_log(CUBE_LOG_WARNING, "ctl", "template '%s': %s", rw->name, err.text);
 		cube_errlog_add(d->errors, NULL, "rmdir of a template", &err);
@@ -346,6 +368,7 @@ int cube_template_remove(struct cube_template_entry *t, struct cube_err *err)
 	(void)snprintf(rw->name, sizeof(rw->name), "%s", t->info.name);
 	template_unmark(d, t);
 	template_delist(t);
+	cube_list_push(&rw->service->removals, &rw->link);
 	cube_task_submit(d, &rw->work);
 	return 0;
 }

@@ -46,6 +46,7 @@ struct cube_template_entry {
 	char box[17];               /* mark of the sandbox of a step that is under way; "": none */
 	char step[160];             /* of the build; "": it is an import */
 	struct cube_cancel *import; /* an import or a build is under way */
+	struct cube_checkpoint_entry *taking; /* what the import waits for, borrowed; NULL: nothing */
 	struct cube_waitq changed;
 	void *tree_data;
 };

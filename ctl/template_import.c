@@ -9,6 +9,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
 #include "backends/base/num.h"
+#include "ctl/checkpoint.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/event.h"
 
@@ -57,6 +58,7 @@ static struct cube_template_order import_order(struct cube_import *i, int fd)
 	};
 }
 
+/* Under the lock. */
 static void import_end(struct cube_import *i)
 {
 	struct cube_template_entry *t = i->entry;
@@ -66,6 +68,7 @@ static void import_end(struct cube_import *i)
 	t->stamp = cube_service_stamp(t->service);
 	if (i->code == 0) {
 		t->keys = i->keys;
+		cube_keep_texts(i);
 		i->code = cube_template_record_save(t, &i->err);
 	}
 	if (i->code == 0) {
@@ -79,7 +82,12 @@ static void import_end(struct cube_import *i)
 		cube_template_say(t, i->err.text);
 	}
 	cube_wake(&t->changed);
-	if (!i->domain->closing)
+	cube_keep_done(i);
+	if (i->domain->closing)
+		return;
+	if (i->code < 0 && i->fresh)
+		(void)cube_template_remove(t, &err);
+	else
 		(void)cube_service_refresh(i->domain, t->service, NULL, &err); /* size, fingerprint */
 }
 
@@ -99,33 +107,68 @@ static void import_config(struct cube_import *i, struct cube_template_config *co
 						       config, &i->err);
 }
 
+static int import_make(struct cube_import *i)
+{
+	struct cube_template_order order;
+	cube_auto_fd fd = -1;
+	int r = i->source[0] == '/'
+			? cube_caller_open(&i->by, i->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK, &fd, &i->err)
+			: 0;
+
+	order = import_order(i, fd);
+	return r == 0 ? cube_backend_template_import(i->entry->service->backend, &order, i->cancel, &i->err)
+		      : r;
+}
+
+/* Under the lock. */
+static void import_finish(struct cube_import *i)
+{
+	import_end(i);
+	if (i->done != NULL)
+		i->done(i);
+	cube_template_unref(i->entry);
+	import_free(i);
+}
+
 static void import_run(struct cube_work *w)
 {
 	struct cube_import *i = cube_container_of(w, struct cube_import, work);
 	struct cube_domain *d = i->domain;
 	struct cube_template_config config;
-	struct cube_template_order order;
-	cube_auto_fd fd = -1;
 
 	cube_template_config_init(&config);
-	i->code = i->source[0] == '/' ? cube_caller_open(&i->by, i->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK,
-							 &fd, &i->err)
-				      : 0;
-	order = import_order(i, fd);
-	if (i->code == 0)
-		i->code =
-			cube_backend_template_import(i->entry->service->backend, &order, i->cancel, &i->err);
+	i->code = i->of != NULL ? cube_keep_run(i) : import_make(i);
 	import_config(i, &config);
 	cube_domain_enter(d);
 	cube_template_config_done(&i->entry->config);
 	i->entry->config = config;
-	import_end(i);
-	if (i->done != NULL)
-		i->done(i);
-	cube_template_unref(i->entry);
+	import_finish(i);
 	cube_task_end(d);
 	cube_domain_leave(d);
-	import_free(i);
+}
+
+/* Begins when what it is made of is there, and nothing of that name is being removed any more. */
+static void import_begin(struct cube_waiter *w)
+{
+	struct cube_import *i = cube_container_of(w, struct cube_import, waits);
+	struct cube_template_entry *t = i->entry;
+
+	t->taking = i->of != NULL && i->of->phase == CUBE_CHECKPOINT_TAKING ? i->of : NULL;
+	if (t->taking != NULL) {
+		cube_wait_add(&i->of->changed, w);
+	} else if (i->domain->closing) {
+		i->code = cube_fail(&i->err, -EHOSTDOWN, "import: the daemon is ending");
+		import_finish(i);
+	} else if (i->of != NULL && i->of->phase != CUBE_CHECKPOINT_THERE) {
+		i->err = i->of->failure;
+		i->code = i->err.code < 0 ? i->err.code
+					  : cube_fail(&i->err, -ENOENT, "import: the checkpoint is gone");
+		import_finish(i);
+	} else if (cube_template_removing(t->service, t->info.name)) {
+		cube_wait_add(&t->service->removed, w);
+	} else {
+		cube_task_submit(i->domain, &i->work);
+	}
 }
 
 /* ---- keys ---- */
@@ -203,6 +246,8 @@ static int import_check(struct cube_import *i, const struct cube_create_key *key
 		r = cube_fail(err, -EINVAL,
 			      "import '%s': an absolute path, or SCHEME:NAME where the backend has such",
 			      i->source);
+	if (r == 0 && strncmp(i->source, "sandbox:", 8) == 0)
+		return cube_keep_source(i, err);
 	order = import_order(i, -1);
 	return r == 0 ? cube_backend_template_check(i->entry->service->backend, &order, err) : r;
 }
@@ -228,12 +273,42 @@ static struct cube_import *import_new(struct cube_domain *d, struct cube_templat
 	return i;
 }
 
+static void import_say(struct cube_import *i)
+{
+	struct cube_template_entry *t = i->entry;
+	char line[IMPORT_LINE_MAX];
+
+	t->import = cube_cancel_ref(i->cancel);
+	t->percent = 0;
+	t->step[0] = '\0';
+	(void)snprintf(t->info.state, sizeof(t->info.state), "importing");
+	(void)snprintf(line, sizeof(line), "import %s", i->source);
+	cube_template_say(t, line);
+}
+
+int cube_template_import_of(struct cube_template_entry *t, const struct cube_caller *by, const char *source,
+			    struct cube_checkpoint_entry *of, struct cube_import **ret, struct cube_err *err)
+{
+	struct cube_import *i = import_new(t->service->domain, t, by, source);
+
+	if (i == NULL)
+		return cube_fail(err, -ENOMEM, "template '%s': out of memory", t->info.name);
+	i->fresh = true;
+	i->of = of;
+	cube_checkpoint_pin(of);
+	cube_template_ref(t);
+	import_say(i);
+	*ret = i;
+	cube_waiter_init(&i->waits, import_begin);
+	import_begin(&i->waits);
+	return 0;
+}
+
 int cube_template_import(struct cube_domain *d, struct cube_template_entry *t, const struct cube_caller *by,
 			 const char *source, const struct cube_create_key *keys, size_t n_keys,
 			 struct cube_import **ret, struct cube_err *err)
 {
 	struct cube_import *i;
-	char line[IMPORT_LINE_MAX];
 	int r;
 
 	if (t->removed || d->closing)
@@ -250,13 +325,9 @@ int cube_template_import(struct cube_domain *d, struct cube_template_entry *t, c
 		return r;
 	}
 	cube_template_ref(t);
-	t->import = cube_cancel_ref(i->cancel);
-	t->percent = 0;
-	t->step[0] = '\0';
-	(void)snprintf(t->info.state, sizeof(t->info.state), "importing");
-	(void)snprintf(line, sizeof(line), "import %s", source);
-	cube_template_say(t, line);
+	import_say(i);
 	*ret = i;
-	cube_task_submit(d, &i->work);
+	cube_waiter_init(&i->waits, import_begin);
+	import_begin(&i->waits);
 	return 0;
 }

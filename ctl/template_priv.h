@@ -30,6 +30,8 @@ void cube_template_say(struct cube_template_entry *t, const char *line);
  * under way, wait on *ret->changed. */
 int cube_template_usable(struct cube_service *s, const char *name, struct cube_template_entry **ret,
 			 struct cube_err *err);
+/* An earlier one of that name is being removed at the backend: who makes it anew waits for `removed`. */
+bool cube_template_removing(const struct cube_service *s, const char *name);
 /* Starts an import; its end comes to @done under the lock. */
 struct cube_import {
 	struct cube_work work;
@@ -38,6 +40,10 @@ struct cube_import {
 	struct cube_cancel *cancel;
 	struct cube_caller by;
 	char *source, *sha256; /* sha256 NULL: not said */
+	/* It is made of a sandbox or of one of its checkpoints; pinned, NULL: of something else. */
+	struct cube_checkpoint_entry *of;
+	struct cube_waiter waits; /* for `of`, and for what was of that name */
+	bool fresh;               /* the template was made for this: it goes with a failure */
 	struct cube_template_keys keys;
 	bool uefi, tpm, specialized;
 	int code;
@@ -48,5 +54,25 @@ struct cube_import {
 int cube_template_import(struct cube_domain *d, struct cube_template_entry *t, const struct cube_caller *by,
 			 const char *source, const struct cube_create_key *keys, size_t n_keys,
 			 struct cube_import **ret, struct cube_err *err);
+/* As cube_template_create, and nothing is on disk before an import has made it. */
+int cube_template_create_unsaved(struct cube_service *s, const char *name, struct cube_template_entry **ret,
+				 struct cube_err *err);
+/* The same for a template that was made for this, of a checkpoint. */
+int cube_template_import_of(struct cube_template_entry *t, const struct cube_caller *by, const char *source,
+			    struct cube_checkpoint_entry *of, struct cube_import **ret, struct cube_err *err);
+
+/* template_keep.c: templates made of sandboxes. Calls off what is under way for @t. */
+void cube_template_cancel(struct cube_template_entry *t);
+/* A new template @name of the checkpoint @e; as cube_template_import. -EEXIST, -EOPNOTSUPP. */
+int cube_template_keep(struct cube_checkpoint_entry *e, const char *name, const struct cube_caller *by,
+		       struct cube_import **ret, struct cube_err *err);
+/* "sandbox:NAME[/CHECKPOINT]" of @i becomes i->of, taken or being taken; nothing of another source. */
+int cube_keep_source(struct cube_import *i, struct cube_err *err);
+/* Lets it go again. */
+void cube_keep_done(struct cube_import *i);
+/* No lock: the backend makes it. */
+int cube_keep_run(struct cube_import *i);
+/* It is made: what its files' template does at boot, it does. */
+void cube_keep_texts(struct cube_import *i);
 
 #endif

@@ -60,7 +60,8 @@ static const struct cube_verb *const port_verbs[] = {&cube_verb_port_sign,   &cu
 						     &cube_verb_port_listen, NULL};
 
 static const struct cube_verb *const checkpoint_verbs[] = {
-	&cube_verb_checkpoint_restore, &cube_verb_checkpoint_fork, &cube_verb_checkpoint_set, NULL};
+	&cube_verb_checkpoint_restore, &cube_verb_checkpoint_fork, &cube_verb_checkpoint_template,
+	&cube_verb_checkpoint_set, NULL};
 
 static const struct cube_verb *const *const verb_tables[CUBE_SCOPE_COUNT] = {
 	[CUBE_SCOPE_ROOT] = root_verbs,

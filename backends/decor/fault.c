@@ -41,6 +41,7 @@ static const char *const op_names[] = {
 	"template_config",
 	"template_commit",
 	"template_derive",
+	"template_keep",
 	"rename",
 	"volume_make",
 	"volume_remove",

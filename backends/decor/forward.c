@@ -388,6 +388,17 @@ static int forward_template_derive(struct cube_backend *b, const char *base, con
 	return after(&a, r);
 }
 
+static int forward_template_keep(struct cube_backend *b, const char *cp, const struct cube_template *t,
+				 struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct around a = around(b, "template_keep", t->name, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->template_keep(a.inner, cp, t, cancel, err);
+	return after(&a, r);
+}
+
 static int forward_volume_make(struct cube_backend *b, const char *uid, const char *name,
 			       struct cube_cancel *cancel, struct cube_err *err)
 {
@@ -594,6 +605,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(template_config),
 		KEEP(template_commit),
 		KEEP(template_derive),
+		KEEP(template_keep),
 	};
 }
 

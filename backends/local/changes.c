@@ -240,12 +240,15 @@ struct changes_sides {
 	struct cube_local_checkpoint cp;
 };
 
-/* The template alone, merged. */
+/* The template alone, merged, with the /workspace that it may bring along. */
 static int changes_template(struct cube_local *b, struct changes_sides *s, struct cube_err *err)
 {
 	int rc = cube_local_mount_template(b, s->template, &s->own[CUBE_PART_ROOT], err);
 
+	if (rc == 0)
+		rc = cube_local_mount_template_workspace(b, s->template, &s->own[CUBE_PART_WORKSPACE], err);
 	s->was[CUBE_PART_ROOT] = s->own[CUBE_PART_ROOT];
+	s->was[CUBE_PART_WORKSPACE] = s->own[CUBE_PART_WORKSPACE];
 	return rc;
 }
 

@@ -240,56 +240,89 @@ static int cube_empty_dir(struct cube_local *b, int *ret_fd, struct cube_err *er
 	return rc < 0 ? cube_fail(err, rc, "cannot make an empty directory: %s", cube_errno_text(rc)) : 0;
 }
 
-/* Without an upper layer overlayfs wants two. */
-int cube_local_mount_template(struct cube_local *b, const char *template, int *ret_fd, struct cube_err *err)
+/* Without an upper layer overlayfs wants two. Closes @base. */
+static int cube_mount_base(struct cube_local *b, const char *source, struct cube_local_base *base,
+			   const char *root, int *ret_fd, struct cube_err *err)
 {
-	struct cube_local_base base;
 	cube_auto_fd empty = -1;
-	int rc = cube_local_template_open(b, template, &base, err);
+	int rc = base->n_lower < 2 ? cube_empty_dir(b, &empty, err) : 0;
 
-	if (rc < 0)
-		return rc;
-	if (base.n_lower < 2)
-		rc = cube_empty_dir(b, &empty, err);
 	if (rc == 0) {
 		struct cube_local_overlay o = {
-			.source = template,
-			.n_lower = base.n_lower,
+			.source = source,
+			.n_lower = base->n_lower,
 			.upper = -1,
 			.work = -1,
 			.flags = b->overlay_flags & (unsigned)(CUBE_OVERLAY_USERXATTR | CUBE_OVERLAY_XINO),
 		};
 
-		memcpy(o.lower, base.lower, sizeof(o.lower));
+		memcpy(o.lower, base->lower, sizeof(o.lower));
 		if (empty >= 0)
 			o.lower[o.n_lower++] = empty;
-		rc = cube_local_overlay_mount(&o, CUBE_LOCAL_ROOT_DIR, ret_fd, err);
+		rc = cube_local_overlay_mount(&o, root, ret_fd, err);
 	}
-	cube_local_base_close(&base);
+	cube_local_base_close(base);
 	return rc;
 }
 
-/* An overlay, though there is nothing below: a plain bind would show its path on this machine inside. */
-int cube_local_mount_plain(struct cube_local *b, const char *id, int *ret_fd, struct cube_err *err)
+int cube_local_mount_template(struct cube_local *b, const char *template, int *ret_fd, struct cube_err *err)
+{
+	struct cube_local_base base;
+	int rc = cube_local_template_open(b, template, &base, err);
+
+	return rc == 0 ? cube_mount_base(b, template, &base, CUBE_LOCAL_ROOT_DIR, ret_fd, err) : rc;
+}
+
+int cube_local_mount_template_workspace(struct cube_local *b, const char *template, int *ret_fd,
+					struct cube_err *err)
+{
+	struct cube_local_base base;
+	int rc = cube_local_template_workspace(b, template, &base, err);
+
+	*ret_fd = -1;
+	return rc == 0 && base.n_lower > 0 ? cube_mount_base(b, template, &base, "", ret_fd, err) : rc;
+}
+
+/* What lies below a /workspace; an empty directory where there is nothing. */
+static int cube_below_workspace(struct cube_local *b, const char *template, struct cube_local_base *ret,
+				struct cube_err *err)
+{
+	int rc = 0;
+
+	*ret = (struct cube_local_base){.n_lower = 0};
+	if (template)
+		rc = cube_local_template_workspace(b, template, ret, err);
+	if (rc < 0 || ret->n_lower > 0)
+		return rc;
+	ret->index = false;
+	rc = cube_empty_dir(b, &ret->lower[0], err);
+	ret->n_lower = rc == 0 ? 1 : 0;
+	return rc;
+}
+
+/* An overlay, though there may be nothing below: a plain bind would show its path on this machine inside. */
+int cube_local_mount_workspace(struct cube_local *b, const char *id, const char *template, int *ret_fd,
+			       struct cube_err *err)
 {
 	struct cube_local_layer layer = CUBE_LOCAL_LAYER_NONE;
-	cube_auto_fd empty = -1;
+	struct cube_local_base base = {.n_lower = 0};
 	int rc = cube_local_set_open(&b->store, id, CUBE_PART_WORKSPACE, &layer, err);
 
 	if (rc == 0)
-		rc = cube_empty_dir(b, &empty, err);
+		rc = cube_below_workspace(b, template, &base, err);
 	if (rc == 0) {
-		const struct cube_local_overlay o = {
+		struct cube_local_overlay o = {
 			.source = id,
-			.lower = {empty},
-			.n_lower = 1,
+			.n_lower = base.n_lower,
 			.upper = layer.upper,
 			.work = layer.work,
-			.flags = b->overlay_flags & (unsigned)CUBE_OVERLAY_USERXATTR, /* nothing is below */
+			.flags = b->overlay_flags & (base.index ? ~0u : (unsigned)CUBE_OVERLAY_USERXATTR),
 		};
 
+		memcpy(o.lower, base.lower, sizeof(o.lower));
 		rc = cube_local_overlay_mount(&o, "", ret_fd, err);
 	}
+	cube_local_base_close(&base);
 	cube_local_layer_close(&layer);
 	return rc;
 }
@@ -337,8 +370,9 @@ static int cube_mount_workspace(struct cube_local *b, struct local_cube *c, stru
 		c->workspace = fd;
 		return 0;
 	}
-	return cube_local_cube_runs(c) ? cube_take(c, "/workspace", &c->workspace, err)
-				       : cube_local_mount_plain(b, c->id, &c->workspace, err);
+	return cube_local_cube_runs(c)
+		       ? cube_take(c, "/workspace", &c->workspace, err)
+		       : cube_local_mount_workspace(b, c->id, c->rec.template, &c->workspace, err);
 }
 
 int cube_local_cube_mount(struct cube_local *b, struct local_cube *c, const struct cube_local_seed *seed,

@@ -18,9 +18,8 @@
 
 /* ---- what lies below ---- */
 
-/* @name with its own files and all below them, as what the files of another one lie over. */
-static int layer_below(struct cube_local *b, const char *name, struct cube_local_template *t,
-		       struct cube_err *err)
+int cube_local_template_over(struct cube_local *b, const char *name, struct cube_local_template *t,
+			     struct cube_err *err)
 {
 	struct cube_local_template base;
 	bool own = true;
@@ -48,29 +47,31 @@ static int layer_below(struct cube_local *b, const char *name, struct cube_local
 
 /* ---- commit ---- */
 
-/* What each sandbox has of its own. /etc may be whatever was made of it inside. */
-static void layer_unseed(int tree)
+/* /etc may be whatever was made of it inside. */
+int cube_local_template_unseed(struct cube_local *b, const char *set, struct cube_err *err)
 {
-	cube_auto_fd etc =
-		openat(tree, CUBE_LOCAL_ROOT_DIR "/etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct cube_local_layer layer = CUBE_LOCAL_LAYER_NONE;
+	cube_auto_fd etc = -1;
+	int rc = cube_local_set_open(&b->store, set, CUBE_PART_ROOT, &layer, err);
 
+	if (rc < 0)
+		return rc;
+	etc = openat(layer.upper, CUBE_LOCAL_ROOT_DIR "/etc",
+		     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	for (size_t i = 0; etc >= 0 && cube_local_seed_names[i] != NULL; i++)
 		(void)unlinkat(etc, cube_local_seed_names[i], 0);
+	cube_local_layer_close(&layer);
+	return 0;
 }
 
 /* The sandbox's layers, under the layer's name. */
 static int layer_take(struct cube_local *b, struct local_cube *c, const char *name, struct cube_err *err)
 {
-	struct cube_local_layer layer = CUBE_LOCAL_LAYER_NONE;
 	int rc;
 
 	cube_local_cube_unmount(c);
-	rc = cube_local_set_open(&b->store, c->id, CUBE_PART_ROOT, &layer, err);
-	if (rc < 0)
-		return rc;
-	layer_unseed(layer.upper);
-	cube_local_layer_close(&layer);
-	return cube_local_set_give(&b->store, c->id, name, err);
+	rc = cube_local_template_unseed(b, c->id, err);
+	return rc == 0 ? cube_local_set_give(&b->store, c->id, name, err) : rc;
 }
 
 static int layer_make(struct cube_local *b, struct local_cube *c, const char *name,
@@ -81,7 +82,7 @@ static int layer_make(struct cube_local *b, struct local_cube *c, const char *na
 	int rc;
 
 	cube_template_config_init(&t.config);
-	rc = layer_below(b, c->rec.template, &t, err);
+	rc = cube_local_template_over(b, c->rec.template, &t, err);
 	if (rc == 0)
 		rc = cube_local_import_tmp_begin(b, &o, tmp, ret_root, err);
 	if (rc == 0)
@@ -161,8 +162,7 @@ static int derive_write(struct cube_local *b, const struct cube_local_template *
 	return rc;
 }
 
-/* Why it runs nothing is known of what it is made of. */
-static void derive_reason(struct cube_local *b, const char *base, struct cube_local_template *t)
+void cube_local_template_reason(struct cube_local *b, const char *base, struct cube_local_template *t)
 {
 	struct cube_local_template old;
 
@@ -185,8 +185,8 @@ int cube_local_template_derive(struct cube_backend *backend, const char *base, c
 	rc = cube_template_config_copy(&made.config, config);
 	if (rc < 0)
 		return cube_fail(err, rc, "out of memory");
-	rc = layer_below(b, base, &made, err);
-	derive_reason(b, base, &made);
+	rc = cube_local_template_over(b, base, &made, err);
+	cube_local_template_reason(b, base, &made);
 	if (rc == 0 && !derive_is_there(b, &made))
 		rc = derive_write(b, &made, err);
 	cube_local_template_done(&made);

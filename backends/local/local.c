@@ -13,6 +13,7 @@
 #include "backends/local/checkpoint.h"
 #include "backends/local/keep.h"
 #include "backends/local/owner.h"
+#include "backends/local/template_priv.h"
 #include "backends/local/volume.h"
 
 #include <errno.h>
@@ -26,7 +27,8 @@
 	 CUBE_CAP_TEMPLATES | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS |          \
 	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME | CUBE_CAP_PORTS |             \
 	 CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD | CUBE_CAP_ADOPT | CUBE_CAP_ACCESS |              \
-	 CUBE_CAP_ACCOUNTS | CUBE_CAP_HOSTS | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES)
+	 CUBE_CAP_ACCOUNTS | CUBE_CAP_HOSTS | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES |     \
+	 CUBE_CAP_KEEP)
 
 #define LOCAL_TEMPLATE_FILES 10000000u
 
@@ -103,7 +105,7 @@ static bool local_knows(void *ctx, const char *id)
 
 	return faccessat(b->cubes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
 	       faccessat(b->volumes, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
-	       cube_local_checkpoint_knows(b, id) ||
+	       cube_local_checkpoint_knows(b, id) || cube_local_template_has_set(b, id) ||
 	       (cube_name_layer_ok(id) && faccessat(b->templates, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0);
 }
 
@@ -276,6 +278,7 @@ const struct cube_backend_ops cube_backend_local = {
 	.template_config = cube_local_template_config,
 	.template_commit = cube_local_template_commit,
 	.template_derive = cube_local_template_derive,
+	.template_keep = cube_local_template_keep,
 	.checkpoint = cube_local_checkpoint_take,
 	.checkpoint_list = cube_local_checkpoint_list,
 	.checkpoint_remove = cube_local_checkpoint_remove,

@@ -118,8 +118,13 @@ int cube_local_mount_root(struct cube_local *b, const char *id, const char *temp
 			  const struct cube_local_seed *seed, int *ret_fd, struct cube_err *err);
 /* The template alone, read only. */
 int cube_local_mount_template(struct cube_local *b, const char *template, int *ret_fd, struct cube_err *err);
-/* An overlay of the workspace layer of the set @id over nothing, kept; mountinfo shows the id. */
-int cube_local_mount_plain(struct cube_local *b, const char *id, int *ret_fd, struct cube_err *err);
+/* The /workspace that it brings along; *ret_fd -1: none. */
+int cube_local_mount_template_workspace(struct cube_local *b, const char *template, int *ret_fd,
+					struct cube_err *err);
+/* An overlay of the workspace layer of the set @id over the /workspace of @template (NULL: over nothing), kept;
+ * mountinfo shows the id. */
+int cube_local_mount_workspace(struct cube_local *b, const char *id, const char *template, int *ret_fd,
+			       struct cube_err *err);
 /* What it takes of the disk is limited as its record says, or (@on false) not at all: for what cubefs itself has to
  * write into one that is full. Nothing where it has no limit. */
 int cube_local_cube_quota(struct cube_local *b, const struct local_cube *c, bool on, struct cube_err *err);
@@ -138,10 +143,14 @@ bool cube_local_cubes_use(struct cube_local *b, const char *template);
 struct cube_local_base {
 	int lower[CUBE_OVERLAY_LAYERS]; /* topmost first */
 	unsigned n_lower;
-	bool index; /* layers that can be told again after a restart */
+	bool index;   /* layers that can be told again after a restart */
+	bool stacked; /* the last one is a kept mount */
 };
 int cube_local_template_open(struct cube_local *b, const char *name, struct cube_local_base *ret,
 			     struct cube_err *err);
+/* The same for the /workspace that it brings along; n_lower may be 0. */
+int cube_local_template_workspace(struct cube_local *b, const char *name, struct cube_local_base *ret,
+				  struct cube_err *err);
 void cube_local_base_close(struct cube_local_base *base);
 /* Directories of this machine that are bound read only in it. */
 void cube_local_template_binds(const struct cube_local *b, const char *name, struct cube_local_shown *ret);
@@ -174,6 +183,11 @@ int cube_local_template_commit(struct cube_backend *b, const char *id, const cha
 			       struct cube_cancel *cancel, struct cube_err *err);
 int cube_local_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
 			       const struct cube_template_config *config, struct cube_err *err);
+
+/* ---- template_keep.c ---- */
+
+int cube_local_template_keep(struct cube_backend *b, const char *cp, const struct cube_template *t,
+			     struct cube_cancel *cancel, struct cube_err *err);
 
 /* ---- mount.c: volumes and binds of a sandbox ---- */
 

@@ -64,6 +64,7 @@ static void info_take(const json_t *o, struct cube_local_template *ret)
 	t->size = (uint64_t)cube_json_int(o, "size", -1);
 	(void)snprintf(ret->config.workdir, sizeof(ret->config.workdir), "%s",
 		       cube_json_str(o, "workdir", ""));
+	(void)snprintf(ret->set, sizeof(ret->set), "%s", cube_json_str(o, "set", ""));
 	(void)snprintf(ret->config.user, sizeof(ret->config.user), "%s", cube_json_str(o, "user", ""));
 	info_words(json_object_get(o, "env"), &ret->config.env);
 	info_words(json_object_get(o, "entrypoint"), &ret->config.entrypoint);
@@ -129,12 +130,12 @@ static json_t *info_text(const char *s)
 int cube_local_template_write(int dir, const struct cube_local_template *t, struct cube_err *err)
 {
 	struct cube_buf text = CUBE_BUF(INFO_MAX);
-	cube_auto(cube_json_auto) json_t *o =
-		json_pack("{s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o,s:o}", "source", info_text(t->t.source),
-			  "fingerprint", info_text(t->t.fingerprint), "reason", info_text(t->t.reason),
-			  "size", (json_int_t)t->t.size, "below", info_names(t), "env",
-			  info_list(&t->config.env), "entrypoint", info_list(&t->config.entrypoint),
-			  "workdir", info_text(t->config.workdir), "user", info_text(t->config.user));
+	cube_auto(cube_json_auto) json_t *o = json_pack(
+		"{s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o,s:o,s:s}", "source", info_text(t->t.source), "fingerprint",
+		info_text(t->t.fingerprint), "reason", info_text(t->t.reason), "size", (json_int_t)t->t.size,
+		"below", info_names(t), "env", info_list(&t->config.env), "entrypoint",
+		info_list(&t->config.entrypoint), "workdir", info_text(t->config.workdir), "user",
+		info_text(t->config.user), "set", t->set);
 	int rc = o ? cube_json_write(o, &text) : -ENOMEM;
 
 	if (rc == 0)
@@ -177,6 +178,25 @@ static int info_built_on(void *ctx, int dir, const char *name)
 		(void)snprintf(s->user, sizeof(s->user), "%s", name);
 	cube_local_template_done(&t);
 	return found;
+}
+
+static int info_has_set(void *ctx, int dir, const char *name)
+{
+	const struct info_search *s = ctx;
+	struct cube_local_template t;
+	int found;
+
+	(void)dir;
+	found = cube_local_template_read(s->templates, name, &t) && strcmp(t.set, s->name) == 0;
+	cube_local_template_done(&t);
+	return found;
+}
+
+bool cube_local_template_has_set(const struct cube_local *b, const char *id)
+{
+	struct info_search s = {.templates = b->templates, .name = id};
+
+	return cube_local_dirs_each(b->templates, ".", info_has_set, &s) > 0;
 }
 
 int cube_local_template_unused(struct cube_local *b, const char *name, struct cube_err *err)

@@ -20,6 +20,8 @@ struct cube_local_template {
 	struct cube_template_config config;
 	unsigned n_below; /* templates whose files lie below its own, topmost first */
 	char below[CUBE_LOCAL_LAYERS][CUBE_ID_MAX + 1];
+	char set[CUBE_ID_MAX +
+		 1]; /* of the store, in which its own files are, /workspace too; "": in `tree` */
 };
 
 /* False, with state `error` in ret->t, where it cannot be read. Release with cube_local_template_done. */
@@ -31,10 +33,22 @@ int cube_local_template_write(int dir, const struct cube_local_template *t, stru
 void cube_local_template_bottom(int templates, const char *name, char ret[CUBE_ID_MAX + 1]);
 /* -EBUSY: a sandbox is made of it, or a template was built on it. */
 int cube_local_template_unused(struct cube_local *b, const char *name, struct cube_err *err);
+/* Is there one whose own files are in the set @id? */
+bool cube_local_template_has_set(const struct cube_local *b, const char *id);
 /* Has it files of its own, beside those below it? */
 bool cube_local_template_own(const struct cube_local *b, const char *name);
 /* A template's or a layer's name. */
 bool cube_local_template_name_ok(const char *name);
+
+/* ---- layer.c ---- */
+
+/* @name with its own files and all below them become what the files of @t lie over. */
+int cube_local_template_over(struct cube_local *b, const char *name, struct cube_local_template *t,
+			     struct cube_err *err);
+/* Why it runs nothing is known of what it is made of. */
+void cube_local_template_reason(struct cube_local *b, const char *base, struct cube_local_template *t);
+/* What each sandbox has of its own is taken out of the root layer of the set @set. */
+int cube_local_template_unseed(struct cube_local *b, const char *set, struct cube_err *err);
 
 /* ---- importing ---- */
 

@@ -44,7 +44,7 @@ static int view_mount(struct cube_local *b, const char *cp, struct local_view *v
 	if (rc == 0)
 		rc = cube_local_mount_root(b, cp, rec.template, NULL, &v->root, err);
 	if (rc == 0)
-		rc = cube_local_mount_plain(b, cp, &v->workspace, err);
+		rc = cube_local_mount_workspace(b, cp, rec.template, &v->workspace, err);
 	if (rc == 0)
 		rc = view_read_only(v->root, cp, err);
 	if (rc == 0)

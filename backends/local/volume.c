@@ -73,7 +73,7 @@ static int volume_mount(struct cube_local *b, const char *uid, int *ret_fd, stru
 		return cube_fail(err, -ENOENT, "no volume %s", uid);
 	rc = volume_take(b, uid, dir, ret_fd);
 	if (rc == -ENOENT)
-		return cube_local_mount_plain(b, uid, ret_fd, err);
+		return cube_local_mount_workspace(b, uid, NULL, ret_fd, err);
 	return rc < 0 ? cube_fail(err, rc, "cannot take volume %s from the sandbox that has it: %s", uid,
 				  cube_errno_text(rc))
 		      : 0;

@@ -100,6 +100,98 @@ static int derive_may(struct mem *m, const char *base, const struct cube_templat
 	return mem_template_unused(m, t->name, err);
 }
 
+/* ---- of a checkpoint ---- */
+
+#define WORKSPACE FOLDER "/.%s.workspace" /* what sandboxes made of it begin with; none: nothing */
+
+int mem_template_drop_workspace(struct mem *m, const char *name)
+{
+	cube_auto_str path = cube_asprintf(WORKSPACE, name);
+
+	return path != NULL ? cube_file_remove_tree(m->dir, path) : -ENOMEM;
+}
+
+int mem_template_fill_workspace(struct mem *m, const char *name, int to, struct cube_cancel *cancel,
+				struct cube_err *err)
+{
+	cube_auto_str path = cube_asprintf(WORKSPACE, name);
+	cube_auto_fd from =
+		path != NULL ? openat(m->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW) : -1;
+	struct mem_copied copied;
+
+	if (path == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	if (from < 0)
+		return errno == ENOENT ? 0 : cube_fail_errno(err, "template %s", name);
+	return mem_copy_tree(from, to, cancel, &copied, err);
+}
+
+/* Under the lock. */
+static int keep_workspace(struct mem *m, const char *name, int *ret, struct cube_err *err)
+{
+	cube_auto_str path = cube_asprintf(WORKSPACE, name);
+	int r = mem_template_drop_workspace(m, name);
+
+	if (r == 0 && (path == NULL || mkdirat(m->dir, path, 0755) < 0))
+		r = path == NULL ? -ENOMEM : -errno;
+	if (r < 0)
+		return cube_fail(err, r, "make template %s: %s", name, cube_errno_text(r));
+	*ret = openat(m->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return *ret < 0 ? cube_fail_errno(err, "make template %s", name) : 0;
+}
+
+/* Under the lock: the copies, then the name. */
+static int keep_make(struct mem *m, const char *cp, const struct cube_template *t,
+		     const struct cube_template_config *config, struct cube_cancel *cancel,
+		     struct cube_err *err)
+{
+	cube_auto_fd root = -1;
+	cube_auto_fd workspace = -1;
+	int r = made_begin(m, &root);
+
+	if (r < 0)
+		return cube_fail(err, r, "make template %s: %s", t->name, cube_errno_text(r));
+	r = keep_workspace(m, t->name, &workspace, err);
+	if (r == 0)
+		r = mem_checkpoint_fill(m, cp, root, workspace, cancel, err);
+	if (r == 0) {
+		r = made_name(m, t->name);
+		if (r == 0)
+			r = made_enlist(m, t, config);
+		if (r < 0)
+			(void)cube_fail(err, r, "make template %s: %s", t->name, cube_errno_text(r));
+	}
+	if (r < 0)
+		(void)mem_template_drop_workspace(m, t->name);
+	return r;
+}
+
+int mem_template_keep(struct cube_backend *b, const char *cp, const struct cube_template *t,
+		      struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct mem *m = mem_of(b);
+	char of[CUBE_ID_MAX + 1];
+	const struct mem_template *old, *source;
+	int r = mem_checkpoint_template(m, cp, of, err);
+
+	if (r < 0)
+		return r;
+	if (strcmp(t->name, MEM_TEMPLATE_BASE) == 0)
+		return cube_fail(err, -EBUSY, "template %s is built in: take another name", t->name);
+	pthread_mutex_lock(&m->lock);
+	source = mem_template_find(m, of);
+	old = mem_template_find(m, t->name);
+	if (old == NULL || strcmp(old->t.fingerprint, t->fingerprint) != 0) {
+		r = old != NULL ? mem_template_unused(m, t->name, err) : 0;
+		if (r == 0)
+			r = keep_make(m, cp, t, source != NULL ? &source->config : NULL, cancel, err);
+	}
+	pthread_mutex_unlock(&m->lock);
+	return r;
+}
+
+/* ---- of another template ---- */
+
 int mem_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
 			const struct cube_template_config *config, struct cube_err *err)
 {

@@ -246,7 +246,7 @@ const struct cube_backend_ops cube_backend_mem = {
 	.caps = CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |
 		CUBE_CAP_TEMPLATES | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE | CUBE_CAP_USERS |
 		CUBE_CAP_RENAME | CUBE_CAP_PORTS | CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD |
-		CUBE_CAP_ADOPT | CUBE_CAP_ACCESS | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET,
+		CUBE_CAP_ADOPT | CUBE_CAP_ACCESS | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_KEEP,
 	.par = CUBE_PAR_PER_CUBE,
 	.open = mem_open,
 	.close = mem_close,
@@ -278,6 +278,7 @@ const struct cube_backend_ops cube_backend_mem = {
 	.template_config = mem_template_config,
 	.template_commit = mem_template_commit,
 	.template_derive = mem_template_derive,
+	.template_keep = mem_template_keep,
 	.volume_make = mem_volume_make,
 	.volume_remove = mem_volume_remove,
 	.volume_list = mem_volume_list,

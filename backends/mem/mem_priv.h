@@ -300,6 +300,12 @@ int mem_template_commit(struct cube_backend *b, const char *id, const char *name
 			struct cube_err *err);
 int mem_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
 			const struct cube_template_config *config, struct cube_err *err);
+int mem_template_keep(struct cube_backend *b, const char *cp, const struct cube_template *t,
+		      struct cube_cancel *cancel, struct cube_err *err);
+/* The /workspace that it brings along; it may have none. */
+int mem_template_fill_workspace(struct mem *m, const char *name, int to, struct cube_cancel *cancel,
+				struct cube_err *err);
+int mem_template_drop_workspace(struct mem *m, const char *name);
 int mem_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
 
 /* ---- out.c: the spool of a process ---- */

@@ -307,7 +307,9 @@ int mem_template_remove(struct cube_backend *b, const char *name, struct cube_er
 	pthread_mutex_unlock(&m->lock);
 	if (r < 0)
 		return r;
-	r = cube_file_remove_tree(m->dir, path);
+	r = mem_template_drop_workspace(m, name);
+	if (r == 0)
+		r = cube_file_remove_tree(m->dir, path);
 	return r < 0 ? cube_fail(err, r, "remove template %s: %s", name, cube_errno_text(r)) : 0;
 }
 

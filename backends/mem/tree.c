@@ -122,6 +122,8 @@ int mem_tree_make(struct mem *m, const char *id, const char *template, const cha
 		return cube_fail(err, r, "make the directories of %s: %s", id, cube_errno_text(r));
 	r = from != NULL ? mem_checkpoint_fill(m, from, root, workspace, cancel, err)
 			 : mem_tree_fill(m, template, root, cancel, err);
+	if (r == 0 && from == NULL)
+		r = mem_template_fill_workspace(m, template, workspace, cancel, err);
 	if (r < 0)
 		return cube_fail_in(err, "create %s", id);
 	r = make_dir(root, "workspace", 0755); /* where the other directory is mounted */

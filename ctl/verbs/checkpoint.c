@@ -140,6 +140,27 @@ const struct cube_verb cube_verb_checkpoint_restore = {
 	.run = own_restore_run,
 };
 
+static int own_template_run(struct cube_verb_call *call, struct cube_err *err)
+{
+	struct cube_checkpoint_entry *e = call->object;
+	struct cube_import *i;
+	int r = own_there(e, err);
+
+	if (r == 0)
+		r = cube_template_keep(e, call->words[1], &call->by, &i, err);
+	return r == 0 ? cube_verb_import_wait(call, i) : r;
+}
+
+const struct cube_verb cube_verb_checkpoint_template = {
+	.name = "template",
+	.args = "T",
+	.summary = "a template of these files, which outlives the sandbox",
+	.min = 1,
+	.max = 1,
+	.needs = CUBE_CAP_KEEP,
+	.run = own_template_run,
+};
+
 static int own_set_run(struct cube_verb_call *call, struct cube_err *err)
 {
 	struct cube_checkpoint_entry *e = call->object;

@@ -22,8 +22,18 @@ static void import_cancel(struct cube_verb_call *call)
 	struct cube_import *i = cube_steal(call->state);
 
 	i->done = NULL;
-	cube_cancel_fire(i->cancel);
-	(void)cube_fail(&call->err, -EINTR, "import: interrupted; the same again goes on where it was");
+	cube_template_cancel(i->entry);
+	(void)cube_fail(&call->err, -EINTR, "%s: interrupted; the same again goes on where it was",
+			call->verb->name);
+}
+
+int cube_verb_import_wait(struct cube_verb_call *call, struct cube_import *i)
+{
+	i->done = import_done;
+	i->ctx = call;
+	call->state = i;
+	call->cancel = import_cancel;
+	return 1;
 }
 
 static int import_run(struct cube_verb_call *call, struct cube_err *err)
@@ -41,11 +51,7 @@ static int import_run(struct cube_verb_call *call, struct cube_err *err)
 	int r = cube_template_import(call->domain, call->object, &call->by, call->words[1], keys, n, &i, err);
 	if (r < 0)
 		return r;
-	i->done = import_done;
-	i->ctx = call;
-	call->state = i;
-	call->cancel = import_cancel;
-	return 1;
+	return cube_verb_import_wait(call, i);
 }
 
 const struct cube_verb cube_verb_template_import = {
@@ -110,7 +116,7 @@ static int cancel_run(struct cube_verb_call *call, struct cube_err *err)
 
 	(void)err;
 	if (t->import != NULL)
-		cube_cancel_fire(t->import);
+		cube_template_cancel(t);
 	return 0; /* none is under way: that is what was wanted */
 }
 

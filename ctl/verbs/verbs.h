@@ -25,7 +25,7 @@ extern const struct cube_verb cube_verb_renew, cube_verb_lease;
 extern const struct cube_verb cube_verb_checkpoint, cube_verb_restore, cube_verb_fork;
 /* checkpoint */
 extern const struct cube_verb cube_verb_checkpoint_restore, cube_verb_checkpoint_set,
-	cube_verb_checkpoint_fork;
+	cube_verb_checkpoint_fork, cube_verb_checkpoint_template;
 /* session */
 extern const struct cube_verb cube_verb_session_kill, cube_verb_session_reset, cube_verb_session_set;
 /* job */
@@ -35,6 +35,10 @@ extern const struct cube_verb cube_verb_job_kill, cube_verb_job_eof, cube_verb_j
 /* port */
 extern const struct cube_verb cube_verb_port_sign, cube_verb_port_revoke, cube_verb_port_name,
 	cube_verb_port_public, cube_verb_port_listen;
+
+/* template.c: the call waits for the import that it began. Its result is that of a verb's run. */
+struct cube_import;
+int cube_verb_import_wait(struct cube_verb_call *call, struct cube_import *i);
 
 /* destroy.c: sandboxes that a verb is to destroy, as many as have a name. Each is picked once. */
 struct cube_destroy;

@@ -66,6 +66,7 @@ static const struct {
 	CHANGE(template_config),
 	CHANGE(template_commit),
 	CHANGE(template_derive),
+	CHANGE(template_keep),
 };
 
 static void expect_refused(const struct cube_backend_ops *ops, const char *word)

@@ -382,6 +382,135 @@ static void over_a_kill(void **state)
 	stage_close(&s);
 }
 
+/* ---- templates of them ---- */
+
+static struct cube_template_entry *template(struct stage *s, const char *name)
+{
+	struct cube_template_entry *t;
+
+	cube_domain_enter(s->d);
+	t = cube_template_find(s->d->default_service, name);
+	cube_domain_leave(s->d);
+	return t;
+}
+
+static struct cube_template_entry *template_make(struct stage *s, const char *name)
+{
+	struct cube_template_entry *t;
+
+	cube_domain_enter(s->d);
+	assert_int_equal(cube_template_create(s->d->default_service, name, &t, &s->err), 0);
+	cube_domain_leave(s->d);
+	return t;
+}
+
+static void templates(void **state)
+{
+	struct stage *s = *state;
+	struct cube_cube *a = stage_make(s, "a");
+	struct cube_template_entry *t;
+
+	expect_run(s, a, "write /tmp/f one; write /workspace/f one", 0, "");
+	assert_int_equal(stage_cube(s, a, "checkpoint one"), 0);
+	expect_run(s, a, "write /tmp/f two; write /workspace/f two", 0, "");
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_CHECKPOINT, find(s, "a", "one"), "template t"), 0);
+	assert_string_equal(template(s, "t")->info.state, "ready");
+	assert_string_equal(template(s, "t")->info.source, "sandbox:a/one");
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_CHECKPOINT, find(s, "a", "one"), "template t"), -EEXIST);
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_CHECKPOINT, find(s, "a", "one"), "template a/b"), -EINVAL);
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_CHECKPOINT, find(s, "a", "one"), "template"), -EINVAL);
+	t = template_make(s, "live");
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_TEMPLATE, t, "import sandbox:a memory=64M"), 0);
+	expect_count(s, 1); /* the one without a name is gone */
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_TEMPLATE, t, "import sandbox:b"), -ENOENT);
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_TEMPLATE, t, "import sandbox:a/two"), -ENOENT);
+	assert_int_equal(stage_verb(s, CUBE_SCOPE_TEMPLATE, t, "import sandbox:a uefi=yes"), -EINVAL);
+	assert_string_equal(t->info.state, "ready"); /* as it was */
+	assert_int_equal(drop(s, "a", "one"), 0);
+	assert_int_equal(stage_root(s, "destroy a"), 0);
+	expect_run(s, stage_make(s, "b template=t"), "cat /tmp/f; cat /workspace/f", 0, "one\none\n");
+	a = stage_make(s, "c template=live");
+	expect_run(s, a, "cat /tmp/f; cat /workspace/f", 0, "two\ntwo\n");
+	assert_int_equal(a->limits.memory, 64 << 20);
+}
+
+/* None is left of one that failed; one that mkdir made stays, and says why. */
+static void template_fails(void **state)
+{
+	struct stage s;
+	struct cube_cube *a;
+	struct cube_template_entry *t;
+
+	(void)state;
+	faulty(&s, "fail=template_keep:ENOSPC:1 template_keep:ENOSPC:2 checkpoint:EREMOTEIO:1");
+	a = stage_make(&s, "a");
+	assert_int_equal(stage_cube(&s, a, "checkpoint one"), -EREMOTEIO);
+	assert_int_equal(stage_cube(&s, a, "checkpoint one"), 0);
+	assert_int_equal(stage_verb(&s, CUBE_SCOPE_CHECKPOINT, find(&s, "a", "one"), "template t"), -ENOSPC);
+	assert_null(template(&s, "t"));
+	t = template_make(&s, "t");
+	assert_int_equal(stage_verb(&s, CUBE_SCOPE_TEMPLATE, t, "import sandbox:a"), -ENOSPC);
+	assert_string_equal(t->info.state, "error");
+	expect_count(&s, 1);
+	assert_int_equal(stage_verb(&s, CUBE_SCOPE_TEMPLATE, t, "import sandbox:a"), 0);
+	assert_string_equal(t->info.state, "ready");
+	assert_int_equal(drop(&s, "a", "one"), 0);
+	expect_count(&s, 0);
+	stage_close(&s);
+	faulty(&s, "fail=checkpoint:ENOSPC:1");
+	a = stage_make(&s, "a");
+	t = template_make(&s, "t");
+	assert_int_equal(stage_verb(&s, CUBE_SCOPE_TEMPLATE, t, "import sandbox:a"), -ENOSPC);
+	assert_string_equal(t->info.state, "error");
+	assert_null(t->import);
+	expect_count(&s, 0);
+	stage_close(&s);
+	faulty(&s, "caps=-keep");
+	a = stage_make(&s, "a");
+	assert_int_equal(stage_cube(&s, a, "checkpoint one"), 0);
+	assert_int_equal(stage_verb(&s, CUBE_SCOPE_CHECKPOINT, find(&s, "a", "one"), "template t"),
+			 -EOPNOTSUPP);
+	t = template_make(&s, "t");
+	assert_int_equal(stage_verb(&s, CUBE_SCOPE_TEMPLATE, t, "import sandbox:a"), -EOPNOTSUPP);
+	stage_close(&s);
+}
+
+static bool importing(void *ctx)
+{
+	return ((const struct cube_template_entry *)ctx)->import != NULL;
+}
+
+static bool ended(void *ctx)
+{
+	return !importing(ctx);
+}
+
+static void template_is_called_off(void **state)
+{
+	struct stage s;
+	struct cube_cube *a;
+	struct cube_template_entry *t;
+	struct cube_import *i;
+	const struct cube_caller by = {.pid = 0};
+
+	(void)state;
+	faulty(&s, "delay=checkpoint:300");
+	a = stage_make(&s, "a");
+	t = template_make(&s, "t");
+	cube_domain_enter(s.d);
+	assert_int_equal(cube_template_import(s.d, t, &by, "sandbox:a", NULL, 0, &i, &s.err), 0);
+	cube_domain_leave(s.d);
+	assert_true(importing(t));
+	assert_int_equal(stage_cube(&s, a, "checkpoint y"), -EBUSY);
+	assert_int_equal(stage_verb(&s, CUBE_SCOPE_TEMPLATE, t, "import sandbox:a"), -EBUSY);
+	assert_int_equal(stage_verb(&s, CUBE_SCOPE_TEMPLATE, t, "cancel"), 0);
+	assert_true(stage_until(&s, ended, t));
+	assert_string_equal(t->info.state, "error");
+	assert_int_equal(t->failure.code, -EINTR);
+	expect_count(&s, 0);
+	stage_close(&s);
+}
+
 /* ---- fork ---- */
 
 static struct cube_cube *named(struct stage *s, const char *name)
@@ -460,6 +589,9 @@ int main(void)
 		cmocka_unit_test(taking_fails),
 		cmocka_unit_test(taking_is_called_off),
 		cmocka_unit_test(restoring_keeps_it),
+		cmocka_unit_test_setup_teardown(templates, stage_setup, stage_teardown),
+		cmocka_unit_test(template_fails),
+		cmocka_unit_test(template_is_called_off),
 		cmocka_unit_test(over_a_kill),
 		cmocka_unit_test_setup_teardown(forked, stage_setup, stage_teardown),
 		cmocka_unit_test(fork_fails),
