@@ -19,8 +19,10 @@
 #include "backends/base/macros.h"
 #include "ctl/domain.h"
 #include "fs/fuse/fuse.h"
+#include "fs/p9/listen.h"
 
 #define DAEMON_SHUTDOWN_MS 5000 /* for what is under way at backends */
+#define DAEMON_9P_MS       5000 /* for what connections were about */
 #define DAEMON_UNMOUNT_MS  300  /* for the kernel to let go */
 #define DAEMON_STOP_TRIES  50   /* to get the FUSE threads out of it */
 #define DAEMON_STOP_MS     100
@@ -31,11 +33,13 @@ struct daemon {
 	struct cube_loop *loop;
 	struct cube_domain *domain;
 	struct cube_files_space *files;
-	struct cube_fuse *fuse;
+	struct cube_fuse *fuse; /* NULL: there is no mount */
+	struct cube_p9 *p9;     /* NULL: not asked for */
 	struct cube_tree *tree;
 	struct cube_watch *signals;
 	int signal_fd;
 	struct cube_post post; /* FUSE has ended */
+	struct cube_post stop_p9;
 	pthread_t fuse_thread, end_thread;
 	int fuse_code;
 	bool ending; /* end_thread was started */
@@ -78,9 +82,15 @@ static void *daemon_end(void *arg)
 	struct daemon *d = arg;
 
 	cube_tree_shutdown(d->tree);
+	if (d->p9 != NULL) {
+		cube_loop_post(d->loop, &d->stop_p9);
+		d->held = !cube_p9_idle(d->p9, DAEMON_9P_MS);
+	}
 	cube_domain_shutdown(d->domain, DAEMON_SHUTDOWN_MS);
-	d->o->unmount(d->o->ctx);
-	d->held = !daemon_end_fuse(d);
+	if (d->fuse != NULL) {
+		d->o->unmount(d->o->ctx);
+		d->held = !daemon_end_fuse(d) || d->held;
+	}
 	cube_loop_stop(d->loop);
 	return NULL;
 }
@@ -111,6 +121,19 @@ static void daemon_unmounted(struct cube_post *post)
 	struct daemon *d = cube_container_of(post, struct daemon, post);
 
 	daemon_begin_end(d, "unmounted");
+}
+
+static void daemon_stop_p9(struct cube_post *post)
+{
+	cube_p9_stop(cube_container_of(post, struct daemon, stop_p9)->p9);
+}
+
+static void daemon_hung_up(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	if (d->fuse == NULL)
+		daemon_begin_end(d, "its client has hung up");
 }
 
 static void *daemon_serve(void *arg)
@@ -165,6 +188,19 @@ static int daemon_watch_signals(struct daemon *d, struct cube_err *err)
 	return d->signals == NULL ? cube_fail(err, -ENOMEM, "out of memory") : 0;
 }
 
+static int daemon_open_p9(struct daemon *d, const struct cube_files_options *files, struct cube_err *err)
+{
+	struct cube_p9_access access = {.token_file = d->o->p9_token_file};
+	struct cube_p9_options o = {.loop = d->loop, .tree = d->tree, .files = *files};
+	int r = cube_p9_conf(d->o->conf, &o.limits, &access, err);
+
+	if (r == 0)
+		r = cube_p9_new(&o, &d->p9, err);
+	for (unsigned i = 0; r == 0 && i < d->o->n_p9; i++)
+		r = cube_p9_listen(d->p9, d->o->p9[i], &access, daemon_hung_up, d, err);
+	return r;
+}
+
 static int daemon_open_fs(struct daemon *d, struct cube_err *err)
 {
 	const struct cube_daemon_options *o = d->o;
@@ -183,12 +219,16 @@ static int daemon_open_fs(struct daemon *d, struct cube_err *err)
 	if (d->files == NULL)
 		return cube_fail(err, -ENOMEM, "out of memory");
 	fuse.files = to.files = d->files;
-	r = cube_fuse_new(&fuse, &d->fuse, err);
-	if (r < 0)
-		return r;
-	to.watcher = cube_fuse_watcher(d->fuse);
+	if (o->fuse_fd >= 0) {
+		r = cube_fuse_new(&fuse, &d->fuse, err);
+		if (r < 0)
+			return r;
+		to.watcher = cube_fuse_watcher(d->fuse);
+	}
 	d->tree = cube_tree_new(&to);
-	return d->tree == NULL ? cube_fail(err, -ENOMEM, "out of memory") : 0;
+	if (d->tree == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	return o->n_p9 > 0 ? daemon_open_p9(d, &fo, err) : 0;
 }
 
 static int daemon_open(struct daemon *d, struct cube_err *err)
@@ -213,6 +253,10 @@ static int daemon_start(struct daemon *d, struct cube_err *err)
 
 	if (r < 0)
 		return r;
+	if (d->fuse == NULL) {
+		d->o->ready(d->o->ctx);
+		return 0;
+	}
 	r = -pthread_create(&d->fuse_thread, NULL, daemon_serve, d);
 	return r < 0 ? cube_fail(err, r, "no thread for FUSE: %s", cube_errno_text(r)) : 0;
 }
@@ -222,10 +266,12 @@ static void daemon_close(struct daemon *d)
 	if (d->signals != NULL)
 		cube_watch_free(d->signals);
 	cube_close_auto(&d->signal_fd);
+	cube_p9_free(d->p9);
 	cube_tree_free(d->tree);
 	if (d->domain != NULL)
 		cube_domain_close(d->domain);
-	cube_fuse_free(d->fuse);
+	if (d->fuse != NULL)
+		cube_fuse_free(d->fuse);
 	if (d->files != NULL)
 		cube_files_space_free(d->files);
 	cube_loop_free(d->loop);
@@ -233,7 +279,8 @@ static void daemon_close(struct daemon *d)
 
 int cube_daemon_run(const struct cube_daemon_options *o, struct cube_err *err)
 {
-	struct daemon d = {.o = o, .signal_fd = -1, .post = {.fn = daemon_unmounted}};
+	struct daemon d = {
+		.o = o, .signal_fd = -1, .post = {.fn = daemon_unmounted}, .stop_p9 = {.fn = daemon_stop_p9}};
 	int r;
 
 	daemon_raise_limits();

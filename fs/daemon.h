@@ -12,8 +12,11 @@
 struct cube_daemon_options {
 	const char *state_dir;
 	const struct cube_conf *conf;
-	int fuse_fd; /* mounted; stays the caller's */
-	uid_t uid;   /* who mounted, as the kernel of this machine sees it */
+	int fuse_fd;           /* mounted; stays the caller's; -1: there is no mount */
+	const char *const *p9; /* addresses to serve 9P on */
+	unsigned n_p9;
+	const char *p9_token_file; /* NULL: what the configuration says */
+	uid_t uid;                 /* who mounted, as the kernel of this machine sees it */
 	gid_t gid;
 	bool symlinks_raw, owners_raw, debug;
 	void (*ready)(void *ctx);   /* the mount can be used; once, on any thread */

@@ -36,7 +36,7 @@ static int main_prepare(const struct cube_opts *o, struct cube_start *s, struct 
 
 	if (r == 0)
 		r = cube_state_dir_open(o->state, &s->state, err);
-	if (r == 0)
+	if (r == 0 && o->mount_point != NULL)
 		r = cube_mount_point(o->mount_point, o->nonempty, &s->mount, err);
 	return r;
 }
@@ -125,7 +125,7 @@ static int main_mount(int argc, char **argv)
 		return cube_cli_fail(&err);
 	}
 	cube_log_setup(s.state.log_fd, o.debug ? CUBE_LOG_DEBUG : CUBE_LOG_INFO);
-	code = o.foreground ? main_foreground(&s) : main_background(&s);
+	code = o.foreground || cube_opts_stdio(&o) ? main_foreground(&s) : main_background(&s);
 	main_done(&s);
 	return code;
 }

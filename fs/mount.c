@@ -112,8 +112,12 @@ static int mount_id(const char *path)
 
 int cube_mount_attach(struct cube_mount *m, bool allow_other, int *ret_fd, struct cube_err *err)
 {
-	int r = geteuid() == 0 ? mount_directly(m->path, allow_other, ret_fd, err)
-			       : mount_by_helper(m->path, allow_other, ret_fd, err);
+	int r;
+
+	if (m->path == NULL)
+		return 0;
+	r = geteuid() == 0 ? mount_directly(m->path, allow_other, ret_fd, err)
+			   : mount_by_helper(m->path, allow_other, ret_fd, err);
 
 	if (r == 0)
 		m->id = mount_id(m->path);
@@ -139,13 +143,13 @@ int cube_mount_drop(const char *path, struct cube_err *err)
 
 bool cube_mount_there(const struct cube_mount *m)
 {
-	return mount_id(m->path) == m->id;
+	return m->path != NULL && mount_id(m->path) == m->id;
 }
 
 /* A copy of a mount has a number of its own. */
 void cube_mount_let_go(const struct cube_mount *m)
 {
-	if (!cube_mount_there(m) && cube_mounts_has(m->path))
+	if (m->path != NULL && !cube_mount_there(m) && cube_mounts_has(m->path))
 		(void)umount2(m->path, MNT_DETACH | UMOUNT_NOFOLLOW);
 }
 

@@ -33,6 +33,7 @@ static const struct opts_flag opts_mount[] = {
 static const struct opts_flag opts_values[] = {
 	{"--config", offsetof(struct cube_opts, config)},
 	{"--state", offsetof(struct cube_opts, state)},
+	{"--9p-token-file", offsetof(struct cube_opts, p9_token_file)},
 };
 
 static bool opts_set(struct cube_opts *o, const struct opts_flag *flags, size_t n, const char *word,
@@ -60,22 +61,53 @@ static int opts_mount_list(struct cube_opts *o, const char *list, struct cube_er
 	return 0;
 }
 
+bool cube_opts_stdio(const struct cube_opts *o)
+{
+	for (unsigned i = 0; i < o->n_p9; i++)
+		if (strcmp(o->p9[i], "stdio") == 0)
+			return true;
+	return false;
+}
+
+static int opts_9p(struct cube_opts *o, const char *address, struct cube_err *err)
+{
+	if (o->n_p9 == CUBE_OPTS_9P)
+		return cube_fail(err, -EINVAL, "--9p %s: %d of them are enough", address, CUBE_OPTS_9P);
+	o->p9[o->n_p9++] = address;
+	return 1;
+}
+
+/* Is @word that option? Its value then, "" if there is none, and *i is at its last word. */
+static const char *opts_behind(const char *word, int argc, char **argv, int *i)
+{
+	size_t len = strlen(word);
+
+	if (strncmp(argv[*i], word, len) != 0 || (argv[*i][len] != '\0' && argv[*i][len] != '='))
+		return NULL;
+	if (argv[*i][len] == '=')
+		return argv[*i] + len + 1;
+	return *i + 1 < argc ? argv[++*i] : "";
+}
+
 /* "--state DIR" or "--state=DIR". 1: it was one, *i is at its last word. */
 static int opts_value(struct cube_opts *o, int argc, char **argv, int *i, struct cube_err *err)
 {
-	for (size_t k = 0; k < CUBE_COUNT(opts_values); k++) {
-		const char *word = opts_values[k].word, *value;
-		size_t len = strlen(word);
+	const char *address;
 
-		if (strncmp(argv[*i], word, len) != 0 || (argv[*i][len] != '\0' && argv[*i][len] != '='))
+	for (size_t k = 0; k < CUBE_COUNT(opts_values); k++) {
+		const char *word = opts_values[k].word, *value = opts_behind(word, argc, argv, i);
+
+		if (value == NULL)
 			continue;
-		value = argv[*i][len] == '=' ? argv[*i] + len + 1 : *i + 1 < argc ? argv[++*i] : "";
 		if (value[0] == '\0')
 			return cube_fail(err, -EINVAL, "%s wants a path behind it", word);
 		*(const char **)(void *)((char *)o + opts_values[k].at) = value;
 		return 1;
 	}
-	return 0;
+	address = opts_behind("--9p", argc, argv, i);
+	if (address != NULL && address[0] == '\0')
+		return cube_fail(err, -EINVAL, "--9p wants an address behind it, as in --9p unix:/run/cubes");
+	return address != NULL ? opts_9p(o, address, err) : 0;
 }
 
 static int opts_word(struct cube_opts *o, const char *word, bool options, struct cube_err *err)
@@ -121,7 +153,7 @@ int cube_opts_parse(int argc, char **argv, struct cube_opts *ret, struct cube_er
 		else
 			r = options ? opts_one(&o, argc, argv, &i, err) : opts_word(&o, argv[i], false, err);
 	}
-	if (r == 0 && o.mount_point == NULL && !o.help && !o.version)
+	if (r == 0 && o.mount_point == NULL && o.n_p9 == 0 && !o.help && !o.version)
 		r = cube_fail(err, -EINVAL,
 			      "which mount point? For example: cubefs ~/cubes (cubefs --help says more)");
 	if (r == 0)
@@ -131,7 +163,8 @@ int cube_opts_parse(int argc, char **argv, struct cube_opts *ret, struct cube_er
 
 void cube_opts_usage(FILE *out)
 {
-	(void)fputs("usage: cubefs [-f] [-o OPTION,...] [--config FILE] [--state DIR] MOUNTPOINT\n"
+	(void)fputs("usage: cubefs [-f] [-o OPTION,...] [--config FILE] [--state DIR] [--9p ADDRESS] "
+		    "[MOUNTPOINT]\n"
 		    "       cubefs umount MOUNTPOINT    ends the daemon; the sandboxes stay as they are\n"
 		    "       cubefs sh [NAME|PATH]       an interactive shell in a sandbox\n"
 		    "       cubefs top [-b] [MOUNTPOINT] what the sandboxes do, live\n"
@@ -147,6 +180,10 @@ void cube_opts_usage(FILE *out)
 		    "  --state DIR       where sandboxes live, instead of $CUBEFS_STATE_DIR, "
 		    "$XDG_STATE_HOME/cubefs\n"
 		    "                    or (root) /var/lib/cubefs; one daemon a directory\n"
+		    "  --9p ADDRESS      serve the tree over 9P too, or alone: unix:PATH, tcp:HOST:PORT, "
+		    "tls:HOST:PORT,\n"
+		    "                    stdio; as often as wanted. man cubefs-9p\n"
+		    "  --9p-token-file FILE  clients of tcp: and tls: begin their aname with the word in it\n"
 		    "  -o allow_other    other users may come in, as far as mode bits let them\n"
 		    "  -o symlinks=raw   show links of sandboxes as they are (for backups)\n"
 		    "  -o owners=raw     do not exchange the mounting user and the sandbox's root\n"

@@ -188,7 +188,7 @@ static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struc
 			p[1].fd = -1;
 		/* Unmounted by others; who holds it elsewhere (another namespace, an open file) does not
 		 * matter. */
-		if (p[2].revents != 0 && !cube_mount_there(&s->mount)) {
+		if (p[2].revents != 0 && s->mount.path != NULL && !cube_mount_there(&s->mount)) {
 			(void)kill(child, SIGTERM);
 			p[2].fd = -1;
 		}
@@ -251,6 +251,9 @@ static int worker_run(struct process *p)
 					.symlinks_raw = opts->symlinks_raw,
 					.owners_raw = opts->owners_raw,
 					.debug = opts->debug,
+					.p9 = opts->p9,
+					.n_p9 = opts->n_p9,
+					.p9_token_file = opts->p9_token_file,
 					.ready = worker_ready,
 					.unmount = worker_unmount,
 					.ctx = p};

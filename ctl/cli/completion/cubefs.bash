@@ -60,7 +60,8 @@ _cubefs_files() { # BEGINNING
 # The value of an option; 1: the word before is none that takes one.
 _cubefs_value() { # BEFORE BEGINNING
 	case $1 in
-	--config) _cubefs_files "$2" ;;
+	--config | --9p-token-file) _cubefs_files "$2" ;;
+	--9p) _cubefs_words "$2" unix: tcp:127.0.0.1: tls: stdio ;;
 	--state) _cubefs_directories "$2" ;;
 	-o) _cubefs_words "$2" allow_other symlinks=raw owners=raw nonempty debug ;;
 	*) return 1 ;;
@@ -102,7 +103,7 @@ _cubefs() {
 	fi
 	_cubefs_value "$before" "$beginning" && return
 	if [[ $beginning == -* ]]; then
-		_cubefs_words "$beginning" -f --foreground --config --state -o -h --help -V --version
+		_cubefs_words "$beginning" -f --foreground --config --state --9p --9p-token-file -o -h --help -V --version
 		return
 	fi
 	_cubefs_directories "$beginning"

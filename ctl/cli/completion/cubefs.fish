@@ -24,6 +24,8 @@ complete -c cubefs -n "not __fish_seen_subcommand_from $commands" -a top -d 'wha
 complete -c cubefs -n "not __fish_seen_subcommand_from $commands" -s f -l foreground -d 'stay in the foreground'
 complete -c cubefs -n "not __fish_seen_subcommand_from umount sh top" -l config -rF -d 'configuration'
 complete -c cubefs -n "not __fish_seen_subcommand_from umount sh top" -l state -rF -d 'where sandboxes live'
+complete -c cubefs -n "not __fish_seen_subcommand_from $commands" -l 9p -x -a 'unix: tcp:127.0.0.1: tls: stdio' -d 'serve 9P'
+complete -c cubefs -n "not __fish_seen_subcommand_from $commands" -l 9p-token-file -rF -d 'what clients must know'
 complete -c cubefs -n "not __fish_seen_subcommand_from $commands" -s o -x -a 'allow_other symlinks=raw owners=raw nonempty debug'
 complete -c cubefs -n "not __fish_seen_subcommand_from $commands" -s h -l help -d usage
 complete -c cubefs -n "not __fish_seen_subcommand_from $commands" -s V -l version -d version

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes of a stream. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "fs/p9/priv.h"
+
+static ssize_t io_result(ssize_t n)
+{
+	if (n >= 0)
+		return n;
+	return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
+}
+
+ssize_t cube_p9_io_recv(struct p9_io *io, void *data, size_t len)
+{
+	return io_result(read(io->in, data, len));
+}
+
+/* SIGPIPE is ignored in the whole daemon. */
+ssize_t cube_p9_io_send(struct p9_io *io, const void *data, size_t len)
+{
+	return io_result(write(io->out, data, len));
+}
+
+void cube_p9_io_close(struct p9_io *io)
+{
+	if (io->out >= 0 && io->out != io->in)
+		(void)close(io->out);
+	if (io->in >= 0)
+		(void)close(io->in);
+	io->in = io->out = -1;
+}
