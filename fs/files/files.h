@@ -141,10 +141,17 @@ int cube_files_open(struct cube_files_space *s, uint64_t id, int flags, struct c
 int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
 		      const char *name, int flags, mode_t mode, struct cube_files_entry *ret,
 		      struct cube_files_handle **ret_h);
+/* @c has opened it with O_TRUNC: whoever is not the sandbox's root loses the file its setuid and setgid bits, as by a
+ * write. (For those the kernel sees to it.) */
+void cube_files_truncated(struct cube_files_handle *h, const struct cube_files_cred *c);
 /* The descriptor behind, for splice and passthrough; the handle's. */
 int cube_files_fd(const struct cube_files_handle *h);
 ssize_t cube_files_read(struct cube_files_handle *h, void *data, size_t len, off_t offset);
+/* At the end of the file where it was opened with O_APPEND ... */
 ssize_t cube_files_write(struct cube_files_handle *h, const void *data, size_t len, off_t offset);
+/* ... or where @flags, those of the open file as they are now (fcntl(2) changes them), have it. */
+ssize_t cube_files_write_flags(struct cube_files_handle *h, const void *data, size_t len, off_t offset,
+			       int flags);
 int cube_files_flush(struct cube_files_handle *h, uint64_t lock_owner); /* drops that owner's POSIX locks */
 int cube_files_fsync(struct cube_files_handle *h, bool data_only);
 void cube_files_release(struct cube_files_handle *h);

@@ -139,6 +139,8 @@ struct cube_fnode {
 	struct cube_ffd *dir;         /* directories: open, in the LRU */
 	struct cube_list lru;
 	atomic_bool used; /* `dir` was, since the LRU last looked */
+	struct stat
+		*gone; /* directories: removed through us; as it was at its end. Under space.lock, set once */
 };
 
 /* A name of a node. Found by (parent, name) while `hashed`; when it turned out to belong to another object
@@ -170,6 +172,10 @@ void cube_fnode_count(struct cube_fnode *n); /* one look-up more of one that is 
 void cube_fnode_uncount(struct cube_files_space *s, uint64_t id, uint64_t n);
 /* The name is gone: by our doing, or as a look-up found. */
 void cube_fnode_drop_name(struct cube_fnode *parent, const char *name, bool removed);
+/* The directory of that name has been removed, and was like this (as the kernel has it): who is in it still may ask. */
+void cube_fnode_set_gone(struct cube_fnode *parent, const char *name, const struct stat *st);
+/* It was; @ret may be NULL. */
+bool cube_fnode_gone(struct cube_fnode *n, struct stat *ret);
 /* A rename, whose memory is had before the system call: what was from's is to's now, or both have changed
  * places. */
 struct cube_fmove {
@@ -257,8 +263,8 @@ struct cube_ffd *cube_fstep_top(const struct cube_files *f, const struct cube_fm
 
 /* ---- reach.c ---- */
 
-/* A descriptor (of an open handle, or O_PATH) of the node's object; -ESTALE if it is not there any more. Not
- * for void ones. */
+/* A descriptor (of an open handle, or O_PATH) of the node's object; -ESTALE if it is not there any more, -ENOENT if it
+ * is a directory that was removed through us. Not for void ones. */
 int cube_freach(struct cube_fnode *n, struct cube_ffd **ret);
 /* Its attributes as they are, without opening where that can be. */
 int cube_freach_stat(struct cube_fnode *n, struct stat *ret);
@@ -266,7 +272,7 @@ int cube_freach_stat(struct cube_fnode *n, struct stat *ret);
 /* A pinned node with a descriptor: how most calls begin. */
 struct cube_fdoor {
 	struct cube_fnode *n;
-	struct cube_ffd *fd; /* NULL for a void one */
+	struct cube_ffd *fd; /* NULL for a void one, and for a directory that was removed */
 };
 #define CUBE_DOOR_DIR   1u /* -ENOTDIR for others */
 #define CUBE_DOOR_WRITE 2u /* -EROFS where nothing can be changed */
@@ -345,6 +351,8 @@ int cube_fhandle_new(struct cube_fnode *n, struct cube_ffd *fd, int flags, bool 
 void cube_fdirbuf_free(struct cube_fdirbuf *b);
 
 /* ---- lock.c ---- */
+/* Those of the owners that came through this handle, which is closed. */
+void cube_flock_drop_of(const struct cube_files_handle *h);
 /* All lock owners' descriptors of a node; for its end (detached: voided). */
 void cube_flock_drop_all(struct cube_fnode *n);
 

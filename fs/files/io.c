@@ -2,6 +2,9 @@
 /* What is done with an open file: system calls on its descriptor. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "fs/files/files_priv.h"
@@ -21,9 +24,40 @@ ssize_t cube_files_read(struct cube_files_handle *h, void *data, size_t len, off
 
 ssize_t cube_files_write(struct cube_files_handle *h, const void *data, size_t len, off_t offset)
 {
+	return cube_files_write_flags(h, data, len, offset, h->flags);
+}
+
+/* The descriptor itself never appends, since that could not be ended: pwrite(2) would append too. */
+ssize_t cube_files_write_flags(struct cube_files_handle *h, const void *data, size_t len, off_t offset,
+			       int flags)
+{
+	struct iovec all = {.iov_len = len};
 	ssize_t r = io_file(h);
 
-	return r < 0 ? r : cube_fhandle_result(h, pwrite(h->fd->fd, data, len, offset));
+	if (r < 0)
+		return r;
+	memcpy(&all.iov_base, &data, sizeof(data)); /* it has no const */
+	if ((flags & O_APPEND) != 0)
+		r = pwritev2(h->fd->fd, &all, 1, 0, RWF_APPEND);
+	else
+		r = pwrite(h->fd->fd, data, len, offset);
+	return cube_fhandle_result(h, r);
+}
+
+void cube_files_truncated(struct cube_files_handle *h, const struct cube_files_cred *c)
+{
+	const mode_t group = S_ISGID | S_IXGRP;
+	struct stat st;
+	mode_t mode;
+
+	if (c->uid == 0 || c->uid == h->n->tree->space->options.uid || io_file(h) < 0 ||
+	    fstat(h->fd->fd, &st) < 0)
+		return;
+	mode = st.st_mode & 07777 & ~(mode_t)S_ISUID;
+	if ((mode & group) == group)
+		mode &= ~(mode_t)S_ISGID;
+	if (mode != (st.st_mode & 07777))
+		(void)fchmod(h->fd->fd, mode);
 }
 
 static int io_sync(struct cube_files_handle *h, bool data_only)

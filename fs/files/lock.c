@@ -24,7 +24,9 @@
 struct lock_owner {
 	struct cube_list in_node;
 	uint64_t id;
-	struct cube_ffd *reads, *writes; /* NULL: not opened yet */
+	pid_t pid;                          /* who set the latest, for whoever asks; 0: not known */
+	const struct cube_files_handle *by; /* through which */
+	struct cube_ffd *reads, *writes;    /* NULL: not opened yet */
 };
 
 static void lock_owner_free(struct lock_owner *o)
@@ -46,21 +48,23 @@ static struct lock_owner *lock_find_locked(struct cube_fnode *n, uint64_t id)
 }
 
 /* What the owner has; either may be NULL. */
-static void lock_get(struct cube_fnode *n, uint64_t id, struct cube_ffd **reads, struct cube_ffd **writes)
+static void lock_get(const struct cube_files_handle *h, uint64_t id, struct cube_ffd **reads,
+		     struct cube_ffd **writes)
 {
-	struct cube_files_space *s = n->tree->space;
+	struct cube_files_space *s = h->n->tree->space;
 	struct lock_owner *o;
 
 	(void)pthread_mutex_lock(&s->locks);
-	o = lock_find_locked(n, id);
+	o = lock_find_locked(h->n, id);
 	*reads = o != NULL ? cube_ffd_ref(o->reads) : NULL;
 	*writes = o != NULL ? cube_ffd_ref(o->writes) : NULL;
 	(void)pthread_mutex_unlock(&s->locks);
 }
 
 /* @fd becomes the owner's, unless another thread was faster: then *fd is that one's. */
-static int lock_put(struct cube_fnode *n, uint64_t id, bool writes, struct cube_ffd **fd)
+static int lock_put(const struct cube_files_handle *h, uint64_t id, bool writes, struct cube_ffd **fd)
 {
+	struct cube_fnode *n = h->n;
 	struct cube_files_space *s = n->tree->space;
 	struct lock_owner *o, *fresh = cube_calloc(1, sizeof(*fresh));
 	struct cube_ffd **slot, *old;
@@ -85,6 +89,21 @@ static int lock_put(struct cube_fnode *n, uint64_t id, bool writes, struct cube_
 	return 0;
 }
 
+/* Through which handle the owner's locks are set, and by whom. */
+static void lock_note(const struct cube_files_handle *h, uint64_t id, pid_t pid)
+{
+	struct cube_files_space *s = h->n->tree->space;
+	struct lock_owner *o;
+
+	(void)pthread_mutex_lock(&s->locks);
+	o = lock_find_locked(h->n, id);
+	if (o != NULL) {
+		o->by = h;
+		o->pid = pid;
+	}
+	(void)pthread_mutex_unlock(&s->locks);
+}
+
 /* Opens the owner's description. */
 static int lock_open(struct cube_files_handle *h, uint64_t id, bool writes, struct cube_ffd **ret)
 {
@@ -95,7 +114,7 @@ static int lock_open(struct cube_files_handle *h, uint64_t id, bool writes, stru
 	*ret = cube_ffd_new(fd);
 	if (*ret == NULL)
 		return -ENOMEM;
-	r = lock_put(h->n, id, writes, ret);
+	r = lock_put(h, id, writes, ret);
 	if (r == 0)
 		r = cube_fhandle_ok(h); /* detached meanwhile: what was opened may be nothing */
 	if (r < 0)
@@ -178,7 +197,7 @@ int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct f
 
 	if (r < 0)
 		return r;
-	lock_get(h->n, owner, &reads, &writes);
+	lock_get(h, owner, &reads, &writes);
 	if (lock->l_type == F_UNLCK)
 		return lock_unlock(reads, writes, lock);
 	writable = writes != NULL || (h->flags & O_ACCMODE) != O_RDONLY;
@@ -186,6 +205,8 @@ int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct f
 		r = lock_open(h, owner, true, &writes);
 	else if (!writable && reads == NULL)
 		r = lock_open(h, owner, false, &reads);
+	if (r == 0)
+		lock_note(h, owner, lock->l_pid);
 	if (r == 0 && writable && reads != NULL && lock->l_type == F_WRLCK)
 		r = lock_give_up_reads(reads, lock);
 	if (r < 0)
@@ -196,7 +217,45 @@ int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct f
 	return cube_fhandle_ok(h) < 0 ? -ESTALE : r;
 }
 
-/* The holder's process is not known where it holds such a lock itself (0 then): another owner of ours. */
+/* The @index-th owner's description and process; false: there are no more. */
+static bool lock_owner_at(struct cube_fnode *n, unsigned index, struct cube_ffd **ret, pid_t *ret_pid)
+{
+	struct cube_files_space *s = n->tree->space;
+	bool found = false;
+
+	(void)pthread_mutex_lock(&s->locks);
+	cube_list_each (l, &n->lock_owners) {
+		const struct lock_owner *o = cube_list_entry(l, struct lock_owner, in_node);
+
+		if (index-- > 0)
+			continue;
+		*ret = cube_ffd_ref(o->writes != NULL ? o->writes : o->reads);
+		*ret_pid = o->pid;
+		found = true;
+		break;
+	}
+	(void)pthread_mutex_unlock(&s->locks);
+	return found;
+}
+
+/* Which of our owners has @lock, of which the kernel says only that it is a description's: the one in whose way
+ * nothing is there. 0: one inside, or several share it. */
+static pid_t lock_holder(struct cube_fnode *n, const struct flock *lock)
+{
+	pid_t pid = 0;
+
+	for (unsigned i = 0;; i++) {
+		struct flock l = {.l_type = F_WRLCK, .l_start = lock->l_start, .l_len = lock->l_len};
+		cube_auto_ffd fd = NULL;
+
+		if (!lock_owner_at(n, i, &fd, &pid))
+			return 0;
+		if (fd != NULL && fcntl(fd->fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_UNLCK)
+			return pid;
+	}
+}
+
+/* The holder's process is not known (0 then) where it holds such a lock inside. */
 int cube_files_getlk(struct cube_files_handle *h, uint64_t owner, struct flock *lock)
 {
 	cube_auto_ffd reads = NULL;
@@ -208,12 +267,12 @@ int cube_files_getlk(struct cube_files_handle *h, uint64_t owner, struct flock *
 		r = -EBADF;
 	if (r < 0)
 		return r;
-	lock_get(h->n, owner, &reads, &writes);
+	lock_get(h, owner, &reads, &writes);
 	fd = writes != NULL ? writes : reads != NULL ? reads : h->fd;
 	lock->l_pid = 0;
 	r = (int)cube_fhandle_result(h, fcntl(fd->fd, F_OFD_GETLK, lock));
 	if (r == 0 && lock->l_type != F_UNLCK && lock->l_pid < 0)
-		lock->l_pid = 0;
+		lock->l_pid = lock_holder(h->n, lock);
 	return r;
 }
 
@@ -251,6 +310,30 @@ int cube_files_flush(struct cube_files_handle *h, uint64_t lock_owner)
 	/* a file server may have kept an error for the close of a descriptor */
 	fd = fcntl(h->fd->fd, F_DUPFD_CLOEXEC, 0);
 	return fd < 0 ? -errno : (int)cube_fhandle_result(h, close(fd));
+}
+
+/* An owner that is no process but an open file: no flush tells of its end. (What a process has set through @h went
+ * with its own close of it.) */
+void cube_flock_drop_of(const struct cube_files_handle *h)
+{
+	struct cube_files_space *s = h->n->tree->space;
+	struct lock_owner *o;
+
+	do {
+		o = NULL;
+		(void)pthread_mutex_lock(&s->locks);
+		cube_list_each (l, &h->n->lock_owners) {
+			o = cube_list_entry(l, struct lock_owner, in_node);
+			if (o->by == h)
+				break;
+			o = NULL;
+		}
+		if (o != NULL)
+			cube_list_remove(&o->in_node);
+		(void)pthread_mutex_unlock(&s->locks);
+		if (o != NULL)
+			lock_owner_free(o);
+	} while (o != NULL);
 }
 
 void cube_flock_drop_all(struct cube_fnode *n)

@@ -257,6 +257,37 @@ void cube_fnode_drop_name(struct cube_fnode *parent, const char *name, bool remo
 	(void)pthread_rwlock_unlock(&s->lock);
 }
 
+void cube_fnode_set_gone(struct cube_fnode *parent, const char *name, const struct stat *st)
+{
+	struct cube_files_space *s = parent->tree->space;
+	struct stat *gone =
+		cube_memdup(st, sizeof(*st)); /* without it the node is stale, as one removed inside */
+	struct cube_fplace *p;
+
+	if (gone == NULL)
+		return;
+	gone->st_nlink = 0;
+	(void)pthread_rwlock_wrlock(&s->lock);
+	p = cube_fnode_find_locked(parent, name);
+	if (p != NULL && cube_fnode_is_dir(p->node) && p->node->gone == NULL)
+		p->node->gone = cube_steal(gone);
+	(void)pthread_rwlock_unlock(&s->lock);
+	cube_free(gone);
+}
+
+bool cube_fnode_gone(struct cube_fnode *n, struct stat *ret)
+{
+	struct cube_files_space *s = n->tree->space;
+	bool gone;
+
+	(void)pthread_rwlock_rdlock(&s->lock);
+	gone = n->gone != NULL;
+	if (gone && ret != NULL)
+		*ret = *n->gone;
+	(void)pthread_rwlock_unlock(&s->lock);
+	return gone;
+}
+
 int cube_fmove_init(struct cube_fmove *m, struct cube_fnode *parent, const char *name,
 		    struct cube_fnode *new_parent, const char *new_name, bool exchange)
 {

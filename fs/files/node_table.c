@@ -166,6 +166,7 @@ static void node_free_locked(struct cube_fnode *n)
 	cube_fhash_remove(&f->space->by_id, &n->by_id);
 	if (f->root == n)
 		f->root = NULL;
+	cube_free(n->gone);
 	cube_free(n);
 	cube_files_unref(f);
 }

@@ -14,6 +14,8 @@
 /* What of open(2)'s flags means something for a file that is there. O_DIRECT is dropped: it would make
  * demands on alignment that the caller cannot know of. */
 #define OPEN_FLAGS (O_ACCMODE | O_APPEND | O_TRUNC | O_SYNC | O_DSYNC | O_NOATIME)
+/* Those of the descriptor itself: cube_files_write appends, it does not. */
+#define OPEN_OWN(flags) ((flags) & ~O_APPEND)
 
 int cube_fhandle_ok(const struct cube_files_handle *h)
 {
@@ -102,6 +104,8 @@ void cube_files_release(struct cube_files_handle *h)
 	handle_closed(h);
 	if (last)
 		cube_flock_drop_all(h->n); /* who has nothing open has no locks */
+	else
+		cube_flock_drop_of(h);
 	cube_ffd_unref(h->fd);
 	cube_fdirbuf_free(h->dir);
 	(void)pthread_mutex_destroy(&h->mutex);
@@ -156,7 +160,7 @@ static int open_fd(struct cube_fnode *n, int at, int flags, bool is_dir, struct 
 {
 	struct cube_ffd *f;
 	struct stat st;
-	int fd, r = cube_fstep_reopen(n->tree->space, at, flags, &fd);
+	int fd, r = cube_fstep_reopen(n->tree->space, at, OPEN_OWN(flags), &fd);
 
 	if (r < 0)
 		return r == -ENOENT ? -ESTALE : r;
@@ -234,7 +238,7 @@ static int create_made(const struct cube_fdoor *d, const char *name, int fd, int
 static int create_new(const struct cube_fdoor *d, const struct cube_files_cred *c, const char *name,
 		      int flags, mode_t mode, int *ret_fd)
 {
-	const int how = (flags & OPEN_FLAGS & ~O_TRUNC) | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY |
+	const int how = (OPEN_OWN(flags) & OPEN_FLAGS & ~O_TRUNC) | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY |
 			O_NONBLOCK | O_CLOEXEC;
 	int fd, r, entered = cube_fowner_enter(d->n->tree, c);
 

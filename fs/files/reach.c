@@ -156,8 +156,14 @@ static int reach_peek(struct cube_fnode *n, struct cube_fnode *dir, int dirfd, c
 	return 0;
 }
 
+/* -ENOENT: a directory that was removed through us, of which nothing is open. (What has its name and even its number
+ * now is another one.) */
 int cube_freach(struct cube_fnode *n, struct cube_ffd **ret)
 {
+	if (cube_fnode_is_dir(n) && cube_fnode_gone(n, NULL)) {
+		*ret = reach_open(n);
+		return *ret != NULL ? 0 : -ENOENT;
+	}
 	if (cube_fnode_is_dir(n))
 		return reach_dir(n, ret);
 	*ret = reach_open(n);
@@ -170,7 +176,9 @@ int cube_freach_stat(struct cube_fnode *n, struct stat *ret)
 	int r;
 
 	if (cube_fnode_is_dir(n)) {
-		r = reach_dir(n, &fd);
+		r = cube_freach(n, &fd);
+		if (r == -ENOENT && cube_fnode_gone(n, ret))
+			return 0;
 		if (r < 0)
 			return r;
 	} else {
@@ -192,6 +200,8 @@ int cube_fdoor_open(struct cube_files_space *s, uint64_t id, unsigned need, stru
 		r = -EROFS;
 	if (r == 0 && !d.n->is_void)
 		r = cube_freach(d.n, &d.fd);
+	if (r == -ENOENT && (need & CUBE_DOOR_WRITE) == 0)
+		r = 0; /* what was removed is an empty directory */
 	if (r < 0) {
 		cube_fdoor_close(&d);
 		return r;

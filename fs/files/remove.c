@@ -18,26 +18,28 @@ static int remove_open(struct cube_files_space *s, uint64_t parent, const char *
 /* May @name go? Mounts stay where they are, as inside (-EBUSY): ours, the directories above them, and what is
  * mounted inside, which the kernel would unmount, since it is not mounted in *our* namespace. -ENOENT:
  * nothing is there. */
-static int remove_check(const struct cube_fdoor *d, const char *name)
+static int remove_check(const struct cube_fdoor *d, const char *name, struct cube_fpeek *ret)
 {
-	struct cube_fpeek seen;
 	int r;
 
 	if (cube_fpoint_find(d->n->point, name) != NULL)
 		return -EBUSY;
-	r = cube_fstep_peek(d->n, d->fd->fd, name, &seen);
-	return r == 0 && seen.is_void ? -EBUSY : r;
+	r = cube_fstep_peek(d->n, d->fd->fd, name, ret);
+	return r == 0 && ret->is_void ? -EBUSY : r;
 }
 
 static int remove_name(struct cube_files_space *s, uint64_t parent, const char *name, int flags)
 {
 	cube_auto_fdoor d = {.n = NULL};
+	struct cube_fpeek seen;
 	int r = remove_open(s, parent, name, &d);
 
 	if (r == 0)
-		r = remove_check(&d, name);
+		r = remove_check(&d, name, &seen);
 	if (r == 0 && unlinkat(d.fd->fd, name, flags) < 0)
 		r = -errno;
+	if (r == 0 && (flags & AT_REMOVEDIR) != 0)
+		cube_fnode_set_gone(d.n, name, &seen.st);
 	if (r == 0)
 		cube_fnode_drop_name(d.n, name, true);
 	return r;
@@ -79,6 +81,7 @@ int cube_files_rename(struct cube_files_space *s, uint64_t parent, const char *n
 {
 	static const char *const fixed[] = {".", ".."};
 	cube_auto_fdoor from = {.n = NULL}, to = {.n = NULL};
+	struct cube_fpeek seen;
 	int r;
 
 	if ((flags & ~(unsigned)(RENAME_NOREPLACE | RENAME_EXCHANGE)) != 0)
@@ -91,10 +94,10 @@ int cube_files_rename(struct cube_files_space *s, uint64_t parent, const char *n
 	if (r == 0)
 		r = remove_open(s, new_parent, new_name, &to);
 	if (r == 0)
-		r = remove_check(&from, name);
+		r = remove_check(&from, name, &seen);
 	if (r != 0)
 		return r;
-	r = remove_check(&to, new_name);
+	r = remove_check(&to, new_name, &seen);
 	if (r != 0 && r != -ENOENT)
 		return r;
 	return rename_run(&from, name, &to, new_name, flags);

@@ -78,6 +78,7 @@ void cube_fuse_dispatch(const struct cube_fuse_args *a, const struct cube_fuse_o
 void cube_fuse_call_end(struct cube_fuse_call *c); /* answers with its result, and frees it */
 struct cube_fuse_args cube_fuse_args_of(fuse_req_t req, uint64_t node);
 struct cube_caller cube_fuse_caller(fuse_req_t req);
+struct cube_files_cred cube_fuse_cred(const struct cube_fuse_args *a);
 /* answer.c: what the tree said, in the kernel's words. */
 void cube_fuse_answer(struct cube_fuse_call *c, int result);
 int cube_fuse_list_entry(struct cube_req *r, const char *name, const struct cube_tree_entry *e,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Real files: names and attributes. One to one into fs/files. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 
 #include "fs/fuse/priv.h"
@@ -8,7 +9,7 @@
 /* A change made inside must be seen: what the kernel keeps it asks for again. */
 #define REAL_TIMEOUT 0.0
 
-static struct cube_files_cred real_cred(const struct cube_fuse_args *a)
+struct cube_files_cred cube_fuse_cred(const struct cube_fuse_args *a)
 {
 	const struct fuse_ctx *ctx = fuse_req_ctx(a->req);
 
@@ -95,7 +96,7 @@ static void real_uses(const struct cube_fuse_args *a, uint64_t node)
 
 void cube_fuse_real_mknod(const struct cube_fuse_args *a)
 {
-	struct cube_files_cred cred = real_cred(a);
+	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_files_entry e;
 
 	real_uses(a, a->node);
@@ -105,7 +106,7 @@ void cube_fuse_real_mknod(const struct cube_fuse_args *a)
 
 void cube_fuse_real_mkdir(const struct cube_fuse_args *a)
 {
-	struct cube_files_cred cred = real_cred(a);
+	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_files_entry e;
 
 	real_uses(a, a->node);
@@ -114,7 +115,7 @@ void cube_fuse_real_mkdir(const struct cube_fuse_args *a)
 
 void cube_fuse_real_symlink(const struct cube_fuse_args *a)
 {
-	struct cube_files_cred cred = real_cred(a);
+	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_files_entry e;
 
 	real_answer_entry(a, cube_files_symlink(a->f->files, &cred, a->node, a->name, a->data, &e), &e);
@@ -163,7 +164,7 @@ void cube_fuse_real_rename(const struct cube_fuse_args *a)
 
 void cube_fuse_real_create(const struct cube_fuse_args *a)
 {
-	struct cube_files_cred cred = real_cred(a);
+	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_files_handle *h;
 	struct fuse_entry_param p;
 	struct cube_files_entry e;
@@ -181,6 +182,8 @@ void cube_fuse_real_create(const struct cube_fuse_args *a)
 		(void)fuse_reply_err(a->req, -code);
 		return;
 	}
+	if ((a->fi.flags & O_TRUNC) != 0)
+		cube_files_truncated(h, &cred);
 	p = real_param(&e);
 	if (cube_fuse_reply_created(a->req, &p, (uintptr_t)h, id) == -ENOENT) {
 		cube_fuse_real_closed(a->f, e.id, h);
@@ -190,7 +193,7 @@ void cube_fuse_real_create(const struct cube_fuse_args *a)
 
 void cube_fuse_real_access(const struct cube_fuse_args *a)
 {
-	struct cube_files_cred cred = real_cred(a);
+	struct cube_files_cred cred = cube_fuse_cred(a);
 	int code = cube_files_access(a->f->files, &cred, a->node, (int)a->flags);
 
 	(void)fuse_reply_err(a->req, -code);

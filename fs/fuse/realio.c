@@ -28,6 +28,7 @@ void cube_fuse_real_closed(struct cube_fuse *f, uint64_t node, struct cube_files
 
 void cube_fuse_real_open(const struct cube_fuse_args *a)
 {
+	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_caller by = cube_fuse_caller(a->req);
 	struct cube_files_handle *h;
 	int32_t id;
@@ -35,6 +36,8 @@ void cube_fuse_real_open(const struct cube_fuse_args *a)
 
 	cube_tree_uses(a->f->tree, NULL, &by, a->node);
 	code = cube_files_open(a->f->files, a->node, a->fi.flags, &h);
+	if (code == 0 && (a->fi.flags & O_TRUNC) != 0)
+		cube_files_truncated(h, &cred);
 	if (code == 0)
 		code = cube_fuse_real_opened(a->f, a->node, h, &id);
 	if (code < 0)
@@ -59,7 +62,7 @@ void cube_fuse_real_read(const struct cube_fuse_args *a)
 
 void cube_fuse_real_write(const struct cube_fuse_args *a)
 {
-	ssize_t n = cube_files_write(io_handle(a), a->data, a->size, a->off);
+	ssize_t n = cube_files_write_flags(io_handle(a), a->data, a->size, a->off, a->fi.flags);
 
 	(void)(n < 0 ? fuse_reply_err(a->req, (int)-n) : fuse_reply_write(a->req, (size_t)n));
 }

@@ -74,6 +74,32 @@ static void test_owners(void **state)
 	stage_close(&s);
 }
 
+/* An owner that is an open file goes with it; who holds a lock is said. */
+static void test_of_handles(void **state)
+{
+	struct cube_files_handle *a, *b;
+	struct flock l = range(F_WRLCK, 0, 10);
+	struct stage s;
+
+	(void)state;
+	stage_open(&s);
+	stage_write(&s, "f", "0123456789");
+	a = open_it(&s, O_RDWR);
+	b = open_it(&s, O_RDWR);
+	l.l_pid = 4711;
+	assert_int_equal(cube_files_setlk(a, ME, &l, false, NULL), 0);
+	l = range(F_RDLCK, 2, 1);
+	assert_int_equal(cube_files_getlk(b, YOU, &l), 0);
+	assert_int_equal(l.l_type, F_WRLCK);
+	assert_int_equal(l.l_pid, 4711);
+	assert_int_equal(lock(b, YOU, F_WRLCK, 0, 0), -EAGAIN);
+	assert_int_equal(lock(b, YOU, F_WRLCK, 10, 0), 0);
+	cube_files_release(a);
+	assert_int_equal(lock(b, YOU, F_WRLCK, 0, 0), 0);
+	cube_files_release(b);
+	stage_close(&s);
+}
+
 static void test_access(void **state)
 {
 	struct cube_files_handle *r, *w, *d;
@@ -314,9 +340,10 @@ static void test_cancelled_keeps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_owners),    cmocka_unit_test(test_access),
-		cmocka_unit_test(test_inside),    cmocka_unit_test(test_waits),
-		cmocka_unit_test(test_cancelled), cmocka_unit_test(test_cancelled_keeps),
+		cmocka_unit_test(test_owners),          cmocka_unit_test(test_access),
+		cmocka_unit_test(test_of_handles),      cmocka_unit_test(test_inside),
+		cmocka_unit_test(test_waits),           cmocka_unit_test(test_cancelled),
+		cmocka_unit_test(test_cancelled_keeps),
 	};
 
 	stage_main();

@@ -200,6 +200,49 @@ static void test_unlinked(void **state)
 	stage_close(&s);
 }
 
+/* What fcntl(2) says of an open file later counts, not what its open said. */
+static void test_append(void **state)
+{
+	struct cube_files_handle *h;
+	struct stage s;
+	char buf[16];
+
+	(void)state;
+	stage_open(&s);
+	stage_write(&s, "f", "one");
+	assert_int_equal(cube_files_open(s.space, stage_node(&s, "f"), O_RDWR | O_APPEND, &h), 0);
+	assert_int_equal(cube_files_write(h, "two", 3, 0), 3);
+	assert_int_equal(cube_files_write_flags(h, "ONE", 3, 0, O_RDWR), 3);
+	assert_int_equal(cube_files_write_flags(h, "three", 5, 0, O_RDWR | O_APPEND), 5);
+	assert_int_equal(read_all(h, buf, sizeof(buf)), 11);
+	assert_memory_equal(buf, "ONEtwothree", 11);
+	assert_int_equal(fcntl(cube_files_fd(h), F_GETFL) & O_APPEND, 0);
+	cube_files_release(h);
+	stage_close(&s);
+}
+
+static void test_truncated_by(void **state)
+{
+	const struct cube_files_cred stranger = {.uid = 4242, .gid = 4242};
+	struct cube_files_handle *h;
+	struct stage s;
+	struct stat st;
+
+	(void)state;
+	stage_open(&s);
+	stage_write(&s, "f", "program");
+	assert_int_equal(cube_files_open(s.space, stage_node(&s, "f"), O_RDWR, &h), 0);
+	assert_int_equal(fchmod(cube_files_fd(h), 06755), 0);
+	cube_files_truncated(h, &stage_cred);
+	assert_int_equal(cube_files_getattr(s.space, 0, h, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 06755);
+	cube_files_truncated(h, &stranger);
+	assert_int_equal(cube_files_getattr(s.space, 0, h, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0755);
+	cube_files_release(h);
+	stage_close(&s);
+}
+
 static void test_removed_directory(void **state)
 {
 	struct cube_files_handle *h;
@@ -217,7 +260,16 @@ static void test_removed_directory(void **state)
 	assert_int_equal(cube_files_getattr(s.space, d, h, &st), 0);
 	assert_int_equal(cube_files_mkdir(s.space, &stage_cred, d, "x", 0755, &e), -ENOENT);
 	cube_files_release(h);
-	assert_int_equal(cube_files_mkdir(s.space, &stage_cred, d, "x", 0755, &e), -ESTALE);
+	/* whose working directory it is sees what a local file system shows, whatever has the name now */
+	stage_mkdir(&s, "d");
+	stage_write(&s, "d/f", "");
+	assert_int_equal(cube_files_mkdir(s.space, &stage_cred, d, "x", 0755, &e), -ENOENT);
+	assert_int_equal(cube_files_lookup(s.space, d, "f", &e), -ENOENT);
+	assert_int_equal(cube_files_getattr(s.space, d, NULL, &st), 0);
+	assert_int_equal(st.st_nlink, 0);
+	assert_true(S_ISDIR(st.st_mode));
+	assert_int_equal(cube_files_opendir(s.space, d, &h), 0);
+	cube_files_release(h);
 	stage_close(&s);
 }
 
@@ -344,6 +396,8 @@ int main(void)
 		cmocka_unit_test(test_create_errors),
 		cmocka_unit_test(test_umask),
 		cmocka_unit_test(test_unlinked),
+		cmocka_unit_test(test_append),
+		cmocka_unit_test(test_truncated_by),
 		cmocka_unit_test(test_removed_directory),
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_copy_up),
