@@ -94,7 +94,7 @@ cd "$DIR" || exit 1
 	PATH="$BUILD/fs:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" \
 	HOME="$DIR/home" LC_ALL=C TERM=dumb CUBEFS_TEST_DIR="$DIR" CUBEFS_BUILD_DIR="$BUILD" \
 	ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	TSAN_OPTIONS=second_deadlock_stack=1 \
+	TSAN_OPTIONS=second_deadlock_stack=1 CUBEFS_TEST_LONG="${CUBEFS_TEST_LONG-}" \
 	bash "$TEST" "$@" </dev/null
 CODE=$?
 cd / || exit 1

@@ -226,6 +226,19 @@ run() { # NAME TEXT
 	return "$code"
 }
 
+# Where a sandbox's file system is as its own processes have it, past the mount. For root.
+inside_root() { # NAME
+	local mark=.inside.$$ dir
+	: >"$MNT/$1/files/$mark"
+	for dir in /proc/[0-9]*/root; do
+		[ -e "$dir/$mark" ] || continue
+		rm "$dir/$mark"
+		echo "$dir"
+		return
+	done
+	fail "no process of $1 is to be found"
+}
+
 # ---- the end ----
 
 state_empty() { # STATE
