@@ -271,15 +271,35 @@ static void open_flags(void)
 
 	IS(fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_SYNC),
 	   O_RDWR | O_APPEND | O_NONBLOCK | O_SYNC);
-	OK(fcntl(fd, F_SETFL, O_NONBLOCK));
-	IS(fcntl(fd, F_GETFL) & O_APPEND, 0);
+	OK(fcntl(fd, F_SETFL, 0));
+	IS(fcntl(fd, F_GETFL) & (O_APPEND | O_NONBLOCK), 0);
+	OK(close(fd));
+	OK(close(open("f", O_RDONLY | O_NOATIME)));
+	OK(close(open("f", O_RDONLY | O_NOCTTY | O_LARGEFILE)));
+}
+
+static void open_append_taken(void)
+{
+	int fd = open("f", O_RDWR | O_CREAT | O_APPEND, 0600);
+
 	IS(write(fd, "text", 4), 4);
+	OK(fcntl(fd, F_SETFL, 0));
 	IS(lseek(fd, 0, SEEK_SET), 0);
 	IS(write(fd, "T", 1), 1);
 	OK(close(fd));
 	IS(suite_has("f", "Text"), true);
-	OK(close(open("f", O_RDONLY | O_NOATIME)));
-	OK(close(open("f", O_RDONLY | O_NOCTTY | O_LARGEFILE)));
+}
+
+static void open_append_given(void)
+{
+	int fd = open("f", O_RDWR | O_CREAT, 0600);
+
+	IS(write(fd, "text", 4), 4);
+	OK(fcntl(fd, F_SETFL, O_APPEND));
+	IS(lseek(fd, 0, SEEK_SET), 0);
+	IS(write(fd, "more", 4), 4);
+	OK(close(fd));
+	IS(suite_has("f", "textmore"), true);
 }
 
 /* Blocks of 4096 at an aligned address. */
@@ -352,6 +372,8 @@ const struct suite_case suite_open[] = {
 	{"open.self", open_self, 0},
 	{"open.self_unlinked", open_self_unlinked, 0},
 	{"open.flags", open_flags, 0},
+	{"open.append_taken", open_append_taken, 0},
+	{"open.append_given", open_append_given, 0},
 	{"open.direct", open_direct, 0},
 	{"open.rights", open_rights, SUITE_ROOT},
 	{NULL, NULL, 0},
