@@ -194,13 +194,29 @@ void cube_p9_begin(struct p9_call *c)
 	memset(&c->r, 0, sizeof(c->r));
 }
 
+static void call_park(struct p9_call *c, bool parked)
+{
+	struct p9_conn *conn = c->conn;
+
+	(void)pthread_mutex_lock(&conn->lock);
+	if (parked != c->parked) {
+		conn->n_parked += parked ? 1 : -1U;
+		conn->parked_bytes += parked ? c->size : -c->size;
+	}
+	c->parked = parked;
+	c->key = c->r.key;
+	if (parked && c->unwanted)
+		conn->stop = true;
+	if (parked && (c->unwanted || conn->paused))
+		cube_p9_conn_post_locked(conn);
+	(void)pthread_mutex_unlock(&conn->lock);
+}
+
 static void call_asked(struct cube_req *r, int result)
 {
 	struct p9_call *c = cube_container_of(r, struct p9_call, r);
 
-	(void)pthread_mutex_lock(&c->conn->lock);
-	c->parked = false;
-	(void)pthread_mutex_unlock(&c->conn->lock);
+	call_park(c, false);
 	c->on_pool = false;
 	c->next(c, result);
 }
@@ -209,9 +225,7 @@ static void call_real(struct cube_req *r)
 {
 	struct p9_call *c = cube_container_of(r, struct p9_call, r);
 
-	(void)pthread_mutex_lock(&c->conn->lock);
-	c->parked = false;
-	(void)pthread_mutex_unlock(&c->conn->lock);
+	call_park(c, false);
 	c->node = r->real_id;
 	if (r->real_new_id != 0)
 		c->new_node = r->real_new_id;
@@ -223,16 +237,7 @@ static void call_real(struct cube_req *r)
 /* Under the domain's lock. */
 static void call_parked(struct cube_req *r)
 {
-	struct p9_call *c = cube_container_of(r, struct p9_call, r);
-
-	(void)pthread_mutex_lock(&c->conn->lock);
-	c->key = r->key;
-	c->parked = true;
-	if (c->unwanted) {
-		c->conn->stop = true;
-		cube_p9_conn_post_locked(c->conn);
-	}
-	(void)pthread_mutex_unlock(&c->conn->lock);
+	call_park(cube_container_of(r, struct p9_call, r), true);
 }
 
 static bool call_is_real(const struct p9_call *c)
@@ -321,6 +326,8 @@ static int call_needs(struct p9_call *c, const struct p9_op *op)
 
 	if (c->conn->dialect == 0 && !(op->needs & P9_ANY_STATE))
 		return cube_fail(&c->r.err, -EPROTO, "Tversion comes first");
+	if (!(op->needs & P9_ALWAYS) && cube_p9_conn_waits_too_much(c->conn))
+		return cube_fail(&c->r.err, -EAGAIN, "too many requests of this connection wait already");
 	if (op->needs & P9_NEEDS_FID) {
 		c->fid = cube_p9_fid_use(c->conn, c->m.fid);
 		if (c->fid == NULL)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection: bytes become messages, replies become bytes, and what is left when it ends. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -106,12 +107,27 @@ void cube_p9_conn_send_locked(struct p9_conn *c, struct p9_call *call, struct cu
 
 /* ---- receiving ---- */
 
-/* So much is under way that no more is read: each request has its message, and its reply in the end. */
+static size_t conn_most_bytes(const struct p9_conn *c)
+{
+	return 4 * (size_t)(c->msize > CUBE_P9_MSIZE_MIN ? c->msize : CUBE_P9_MSIZE_MIN);
+}
+
+/* So much is under way that no more is read until some has been answered. Those that wait do not count: they may
+ * wait for ever, and what ends them must get in. */
 static bool conn_full_locked(const struct p9_conn *c)
 {
-	size_t most = 4 * (size_t)(c->msize > CUBE_P9_MSIZE_MIN ? c->msize : CUBE_P9_MSIZE_MIN);
+	return c->n_calls - c->n_parked >= c->server->o.limits.tags ||
+	       c->call_bytes - c->parked_bytes + c->out_bytes > conn_most_bytes(c);
+}
 
-	return c->n_calls >= c->server->o.limits.tags || c->call_bytes + c->out_bytes > most;
+bool cube_p9_conn_waits_too_much(struct p9_conn *c)
+{
+	bool much;
+
+	(void)pthread_mutex_lock(&c->lock);
+	much = c->n_parked >= c->server->o.limits.tags || c->parked_bytes > conn_most_bytes(c);
+	(void)pthread_mutex_unlock(&c->lock);
+	return much;
 }
 
 /* 1: a message is there, and its size in *ret; 0: not yet; -EPROTO. */
@@ -380,13 +396,16 @@ void cube_p9_conn_cut(struct p9_conn *c, const char *why)
  * and asks for nothing is a mount, and stays. */
 void cube_p9_conn_check(struct p9_conn *c, uint64_t now)
 {
+	struct pollfd p = {.fd = c->io.in, .events = POLLRDHUP};
 	bool late, taken;
 
 	(void)pthread_mutex_lock(&c->lock);
 	late = !c->attached && now - c->born > CONN_HELLO_MS;
 	taken = c->stuck_out == 0 || now - c->stuck_out <= CONN_STUCK_MS;
 	(void)pthread_mutex_unlock(&c->lock);
-	if (late)
+	if (c->paused && poll(&p, 1, 0) == 1)
+		cube_p9_conn_cut(c, NULL); /* nobody reads, and so nobody would see it */
+	else if (late)
 		cube_p9_conn_cut(c, "it has not attached");
 	else if (!taken)
 		cube_p9_conn_cut(c, "it takes no replies");

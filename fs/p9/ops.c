@@ -8,14 +8,14 @@
 #define BETWEEN (BOTH | P9_NEEDS_NAME)
 
 const struct p9_op cube_p9_ops[CUBE_P9_TYPES] = {
-	[CUBE_P9_TVERSION] = {P9_ANY_STATE, cube_p9_op_version},
+	[CUBE_P9_TVERSION] = {P9_ANY_STATE | P9_ALWAYS, cube_p9_op_version},
 	[CUBE_P9_TAUTH] = {0, cube_p9_op_auth},
 	[CUBE_P9_TATTACH] = {0, cube_p9_op_attach},
-	[CUBE_P9_TFLUSH] = {0, cube_p9_flush},
+	[CUBE_P9_TFLUSH] = {P9_ALWAYS, cube_p9_flush},
 	[CUBE_P9_TWALK] = {FID, cube_p9_op_walk},
 	[CUBE_P9_TREAD] = {FID, cube_p9_op_read},
 	[CUBE_P9_TWRITE] = {FID, cube_p9_op_write},
-	[CUBE_P9_TCLUNK] = {0, cube_p9_op_clunk},
+	[CUBE_P9_TCLUNK] = {P9_ALWAYS, cube_p9_op_clunk},
 	[CUBE_P9_TREMOVE] = {0, cube_p9_op_remove},
 	/* 9P2000.L */
 	[CUBE_P9_TSTATFS] = {FID, cube_p9_op_statfs},

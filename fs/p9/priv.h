@@ -82,6 +82,8 @@ struct p9_conn {
 	struct cube_list all;     /* calls that are not answered, those without a tag too */
 	unsigned n_calls;
 	size_t call_bytes; /* of their messages */
+	unsigned n_parked; /* of them: those that wait for something, maybe for ever */
+	size_t parked_bytes;
 	struct cube_imap *fids;
 	unsigned n_fids; /* those that are being closed too */
 	uint32_t retries[P9_RETRIES];
@@ -141,6 +143,7 @@ struct p9_fid {
 #define P9_NEEDS_NAME  4u  /* m.name is fit for an entry */
 #define P9_NEEDS_NAME2 8u  /* m.second */
 #define P9_ANY_STATE   16u /* before Tversion */
+#define P9_ALWAYS      32u /* however many wait: it ends things */
 
 struct p9_op {
 	unsigned needs;
@@ -221,6 +224,8 @@ void cube_p9_conn_unref(struct p9_conn *c);
 void cube_p9_conn_post_locked(struct p9_conn *c); /* has the loop look at it */
 /* The call is done with; @sent gets those that are to be given to cube_p9_calls_sent behind the lock. */
 void cube_p9_conn_send_locked(struct p9_conn *c, struct p9_call *call, struct cube_list *sent);
+/* As many requests wait as may: another that could is refused. */
+bool cube_p9_conn_waits_too_much(struct p9_conn *c);
 void cube_p9_conn_check(struct p9_conn *c, uint64_t now);
 int cube_p9_conn_files(struct p9_conn *c); /* its look at real files, made when needed */
 

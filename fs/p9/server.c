@@ -13,7 +13,7 @@
 #define SERVER_AGAIN_MS 20
 
 const struct cube_p9_limits cube_p9_limits_default = {
-	.connections = 256, .fids = 16384, .tags = 256, .msize = CUBE_P9_MSIZE_MAX};
+	.connections = 256, .fids = 16384, .tags = 1024, .msize = CUBE_P9_MSIZE_MAX};
 
 static void server_check(void *ctx)
 {

@@ -25,7 +25,6 @@ struct rig rig;
 
 static struct {
 	char dir[64];
-	struct cube_loop *loop;
 	struct cube_conf *conf;
 	struct cube_files_space *files;
 	pthread_t thread;
@@ -52,10 +51,10 @@ int rig_up(void **state)
 	(void)snprintf(rig_own.dir, sizeof(rig_own.dir), "/tmp/cubefs-tree-XXXXXX");
 	assert_non_null(mkdtemp(rig_own.dir));
 	assert_int_equal(cube_conf_parse(conf, strlen(conf), "test", &rig_own.conf, &err), 0);
-	rig_own.loop = cube_loop_new();
+	rig.loop = cube_loop_new();
 	o.state_dir = rig_own.dir;
 	o.conf = rig_own.conf;
-	o.loop = rig_own.loop;
+	o.loop = rig.loop;
 	if (cube_domain_open(&o, &rig.domain, &err) < 0)
 		fail_msg("%s", err.text);
 	rig_own.files = cube_files_space_new(&fo);
@@ -65,7 +64,7 @@ int rig_up(void **state)
 	assert_non_null(rig.tree);
 	if (cube_domain_start(rig.domain, &err) < 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(pthread_create(&rig_own.thread, NULL, rig_loop, rig_own.loop), 0);
+	assert_int_equal(pthread_create(&rig_own.thread, NULL, rig_loop, rig.loop), 0);
 	return 0;
 }
 
@@ -74,12 +73,12 @@ int rig_down(void **state)
 	(void)state;
 	cube_tree_shutdown(rig.tree);
 	cube_domain_shutdown(rig.domain, 5000);
-	cube_loop_stop(rig_own.loop);
+	cube_loop_stop(rig.loop);
 	(void)pthread_join(rig_own.thread, NULL);
 	cube_tree_free(rig.tree);
 	cube_domain_close(rig.domain);
 	cube_files_space_free(rig_own.files);
-	cube_loop_free(rig_own.loop);
+	cube_loop_free(rig.loop);
 	cube_conf_free(rig_own.conf);
 	assert_int_equal(cube_file_remove_tree(AT_FDCWD, rig_own.dir), 0);
 	return 0;

@@ -12,6 +12,7 @@
 #include "fs/tree/tree.h"
 
 struct rig {
+	struct cube_loop *loop;
 	struct cube_domain *domain;
 	struct cube_tree *tree;
 };
