@@ -75,8 +75,11 @@ enum cube_cap {
 	CUBE_CAP_RESET = 1u << 27,       /* reset: the template's files again, /workspace kept */
 	CUBE_CAP_CHANGES = 1u << 28,     /* changes: what differs from another state */
 	CUBE_CAP_KEEP = 1u << 29,        /* template_keep: a template of a checkpoint */
+	/* memory=yes of checkpoints and forks. There is no operation for it: a kind that names it has in `missing` why
+	 * this machine cannot. */
+	CUBE_CAP_CHECKPOINT_MEMORY = 1u << 30,
 };
-#define CUBE_CAP_COUNT 30
+#define CUBE_CAP_COUNT 31
 /* "exec", "files", ... of bit number @n; NULL beyond. */
 const char *cube_cap_name(unsigned n);
 

@@ -38,6 +38,7 @@ static const struct {
 	{"reset", "give a sandbox its template's files again"},
 	{"changes", "tell what changed in a sandbox"},
 	{"keep", "make a template of a checkpoint"},
+	{"checkpoint_memory", "keep memory in checkpoints (memory=yes)"},
 };
 
 const char *cube_cap_name(unsigned n)

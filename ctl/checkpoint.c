@@ -261,6 +261,15 @@ void cube_checkpoint_leave(struct cube_checkpoint_entry *e)
 		cube_cancel_fire(own->op->cancel);
 }
 
+int cube_checkpoint_memory(const struct cube_service *s, struct cube_err *err)
+{
+	int r = cube_backend_need(s->backend, CUBE_CAP_CHECKPOINT_MEMORY, err);
+
+	return r < 0 ? r
+		     : cube_fail(err, -EOPNOTSUPP, "memory=yes: checkpoints of backend '%s' are of files",
+				 s->backend->name);
+}
+
 /* ---- Using ---- */
 
 void cube_checkpoint_pin(struct cube_checkpoint_entry *e)

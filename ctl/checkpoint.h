@@ -68,6 +68,9 @@ int cube_checkpoint_label(struct cube_checkpoint_entry *e, const char *name, con
 void cube_checkpoint_pin(struct cube_checkpoint_entry *e);
 void cube_checkpoint_unpin(struct cube_checkpoint_entry *e);
 
+/* memory=yes where @s is asked for it: -EOPNOTSUPP with the reason. */
+int cube_checkpoint_memory(const struct cube_service *s, struct cube_err *err);
+
 /* Its files: as cube_cube_root_async. */
 int cube_checkpoint_root_async(struct cube_checkpoint_entry *e,
 			       void (*done)(void *ctx, int code, struct cube_root *root,

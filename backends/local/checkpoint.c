@@ -229,7 +229,12 @@ static int take_copy(struct cube_local *b, struct local_cube *c, const char *cp,
 		if (rc < 0)
 			return rc;
 	}
-	rc = cube_local_set_copy(&b->store, c->id, cp, cancel, err);
+	rc = cube_local_set_copy_within(&b->store, c->id, cp, moves ? b->freeze_limit_ms : 0, cancel, err);
+	if (rc == -ETIMEDOUT)
+		rc = cube_fail(err, rc,
+			       "sandbox %s would stand still for more than %u s while its files are copied "
+			       "(freeze_limit): stop it before, or have the state directory on btrfs",
+			       c->id, b->freeze_limit_ms / 1000);
 	if (moves && take_still(b, c, false, NULL, &thaw) < 0)
 		cube_log(CUBE_LOG_ERROR, "local", "sandbox %s does not go on after a checkpoint: %s", c->id,
 			 thaw.text);

@@ -28,9 +28,10 @@
 	 CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_RENAME | CUBE_CAP_PORTS |             \
 	 CUBE_CAP_VOLUMES | CUBE_CAP_BIND | CUBE_CAP_BUILD | CUBE_CAP_ADOPT | CUBE_CAP_ACCESS |              \
 	 CUBE_CAP_ACCOUNTS | CUBE_CAP_HOSTS | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES |     \
-	 CUBE_CAP_KEEP)
+	 CUBE_CAP_KEEP | CUBE_CAP_CHECKPOINT_MEMORY)
 
 #define LOCAL_TEMPLATE_FILES 10000000u
+#define LOCAL_FREEZE_LIMIT   30 /* seconds */
 
 /* ---- configuration ---- */
 
@@ -52,11 +53,26 @@ static int local_configure_bounds(struct cube_local *b, const struct cube_conf_s
 	return 0;
 }
 
+static int local_configure_freeze(struct cube_local *b, const struct cube_conf_section *conf,
+				  struct cube_err *err)
+{
+	const char *text = cube_conf_get(conf, "freeze_limit");
+	uint64_t seconds = LOCAL_FREEZE_LIMIT;
+
+	if (text && cube_num_u64(text, 86400, &seconds) < 0)
+		return cube_fail(
+			err, -EINVAL,
+			"backend %s: freeze_limit = %s: seconds are wanted, 86400 at most, 0 for any",
+			b->base.name, text);
+	b->freeze_limit_ms = (uint32_t)seconds * 1000;
+	return 0;
+}
+
 static int local_configure(struct cube_local *b, const struct cube_conf_section *conf, struct cube_err *err)
 {
-	static const char *const known[] = {"kind",          "default",        "uid_base", "memory",
-					    "pids",          "cpus",           "store",    "store_limit",
-					    "template_size", "template_files", NULL};
+	static const char *const known[] = {"freeze_limit", "kind",          "default",        "uid_base",
+					    "memory",       "pids",          "cpus",           "store",
+					    "store_limit",  "template_size", "template_files", NULL};
 	int rc = conf != NULL ? cube_conf_check(conf, known, err) : 0;
 
 	if (rc < 0)
@@ -64,7 +80,8 @@ static int local_configure(struct cube_local *b, const struct cube_conf_section 
 	rc = cube_backend_conf_limits(b->base.name, conf, &b->base.defaults, err);
 	if (rc < 0)
 		return rc;
-	return local_configure_bounds(b, conf, err);
+	rc = local_configure_freeze(b, conf, err);
+	return rc == 0 ? local_configure_bounds(b, conf, err) : rc;
 }
 
 /* ---- open, close ---- */

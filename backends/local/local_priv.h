@@ -54,6 +54,7 @@ struct cube_local_bounds {
 struct cube_local {
 	struct cube_backend base;
 	struct cube_local_bounds bounds; /* of templates */
+	uint32_t freeze_limit_ms; /* so long a sandbox may stand still while its files are copied; 0: any */
 	struct cube_loop *loop;
 	const struct cube_local_host *host;
 	struct cube_local_store store; /* of the layers */

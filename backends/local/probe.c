@@ -6,6 +6,7 @@
 #include "backends/base/macros.h"
 #include "backends/base/spawn.h"
 #include "backends/agent/file.h"
+#include "backends/local/criu.h"
 #include "backends/local/find.h"
 #include "backends/local/overlay.h"
 
@@ -186,6 +187,7 @@ static void probe_groups(struct cube_local *b)
 void cube_local_probe(struct cube_local *b)
 {
 	struct cube_err err = {0};
+	char why[160];
 
 	b->base.caps = b->base.ops->caps;
 	cube_local_net_open(&b->net, b->host->trusted);
@@ -195,6 +197,8 @@ void cube_local_probe(struct cube_local *b)
 	}
 	probe_host(b);
 	probe_groups(b);
+	cube_local_criu_why(b->crun, why, sizeof(why));
+	probe_lacks(b, CUBE_CAP_CHECKPOINT_MEMORY, why);
 	if (!b->net.kind)
 		probe_lacks(b, CUBE_CAP_NET_OPEN, b->net.why);
 	/* With one user inside, who is the one here, owners are right as they are. */

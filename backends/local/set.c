@@ -161,22 +161,22 @@ static int set_unbind_all(const struct cube_local_store *s, const char *name, st
 
 /* A copy under the name of one that is being made. */
 static int set_copy_aside(const struct cube_local_store *s, const char *from, const char *aside,
-			  struct cube_cancel *cancel, struct cube_err *err)
+			  uint32_t limit_ms, struct cube_cancel *cancel, struct cube_err *err)
 {
 	int rc = s->ops->remove(s->sets, aside, err);
 
 	if (rc == 0)
-		rc = s->ops->copy(s->sets, from, aside, cancel, err);
+		rc = s->ops->copy(s->sets, from, aside, limit_ms, cancel, err);
 	if (rc == 0)
 		rc = set_unbind_all(s, aside, err);
 	return rc;
 }
 
-int cube_local_set_copy(const struct cube_local_store *s, const char *from, const char *to,
-			struct cube_cancel *cancel, struct cube_err *err)
+int cube_local_set_copy_within(const struct cube_local_store *s, const char *from, const char *to,
+			       uint32_t limit_ms, struct cube_cancel *cancel, struct cube_err *err)
 {
 	char aside[SET_NAME];
-	int rc = set_copy_aside(s, from, set_name(aside, to, "new"), cancel, err);
+	int rc = set_copy_aside(s, from, set_name(aside, to, "new"), limit_ms, cancel, err);
 
 	if (rc == 0 && renameat2(s->sets, aside, s->sets, to, RENAME_NOREPLACE) < 0)
 		rc = cube_fail_errno(err, "cannot put the copy of %s in its place", from);
@@ -185,11 +185,17 @@ int cube_local_set_copy(const struct cube_local_store *s, const char *from, cons
 	return rc;
 }
 
+int cube_local_set_copy(const struct cube_local_store *s, const char *from, const char *to,
+			struct cube_cancel *cancel, struct cube_err *err)
+{
+	return cube_local_set_copy_within(s, from, to, 0, cancel, err);
+}
+
 int cube_local_set_stage(const struct cube_local_store *s, const char *from, const char *to,
 			 struct cube_cancel *cancel, struct cube_err *err)
 {
 	char aside[SET_NAME];
-	int rc = set_copy_aside(s, from, set_name(aside, to, "new"), cancel, err);
+	int rc = set_copy_aside(s, from, set_name(aside, to, "new"), 0, cancel, err);
 
 	if (rc < 0)
 		cube_local_set_discard(s, to);

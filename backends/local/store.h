@@ -46,8 +46,9 @@ struct cube_local_store_ops {
 	bool flat; /* a copy costs nothing that grows with what is in the set */
 	int (*make)(int sets, const char *name, struct cube_err *err); /* an empty directory, mode 0700 */
 	/* @to, which is not there, becomes what @from is; nobody writes to @from meanwhile, or both are of one
-	 * moment all the same (flat). Copies owners, modes, times, xattrs, hard links, holes, whiteouts. */
-	int (*copy)(int sets, const char *from, const char *to, struct cube_cancel *cancel,
+	 * moment all the same (flat). Copies owners, modes, times, xattrs, hard links, holes, whiteouts.
+	 * -ETIMEDOUT: it would take longer than @limit_ms (0: none; one that is flat has none). */
+	int (*copy)(int sets, const char *from, const char *to, uint32_t limit_ms, struct cube_cancel *cancel,
 		    struct cube_err *err);
 	int (*remove)(int sets, const char *name, struct cube_err *err); /* not there is success */
 };
@@ -87,7 +88,10 @@ void cube_local_store_close(struct cube_local_store *s);
 /* A fresh set of empty layers owned by the ids' 0, mode 0755. */
 int cube_local_set_make(const struct cube_local_store *s, const char *id, const struct cube_local_ids *ids,
 			struct cube_err *err);
-/* The set @to, which is not there yet, as a copy of @from, fit to be mounted: whole, or nothing. -EINTR. */
+/* The set @to, which is not there yet, as a copy of @from, fit to be mounted: whole, or nothing. -EINTR; -ETIMEDOUT:
+ * not within @limit_ms (0: none), as the store's copy has it. */
+int cube_local_set_copy_within(const struct cube_local_store *s, const char *from, const char *to,
+			       uint32_t limit_ms, struct cube_cancel *cancel, struct cube_err *err);
 int cube_local_set_copy(const struct cube_local_store *s, const char *from, const char *to,
 			struct cube_cancel *cancel, struct cube_err *err);
 /* The same in the place of the set @to, in three steps: a copy is made aside; it takes the place of the set, which is

@@ -9,9 +9,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FILES_TEXT 8192 /* bytes of cp's messages that are kept */
@@ -47,13 +50,27 @@ static int files_reason(const struct cube_buf *text)
 	return -EIO;
 }
 
-static int files_copy(int sets, const char *from, const char *to, struct cube_cancel *cancel,
-		      struct cube_err *err)
+/* A daemon that is killed leaves nobody who goes on copying while the next one sweeps. The thread that started it waits
+ * for it, so that it dies with the process and not before. */
+static int files_die_too(void *ctx)
+{
+	(void)ctx;
+	return syscall(SYS_prctl, PR_SET_PDEATHSIG, (long)SIGKILL, 0L, 0L, 0L) < 0 ? -errno : 0;
+}
+
+static int files_copy(int sets, const char *from, const char *to, uint32_t limit_ms,
+		      struct cube_cancel *cancel, struct cube_err *err)
 {
 	struct cube_buf text = CUBE_BUF(FILES_TEXT);
 	const char *const argv[] = {"cp", "-a", "-T", "--reflink=auto", "--sparse=auto", "--",
 				    from, to,   NULL};
-	const struct cube_spawn s = {.argv = argv, .cwd = sets, .in = -1, .out = -1, .text = &text};
+	const struct cube_spawn s = {.argv = argv,
+				     .cwd = sets,
+				     .in = -1,
+				     .out = -1,
+				     .text = &text,
+				     .timeout_ms = limit_ms,
+				     .setup = files_die_too};
 	char why[300];
 	int status = 0, rc;
 

@@ -39,13 +39,14 @@ static int snapshots_make(int sets, const char *name, struct cube_err *err)
 
 /* The kernel writes out what is in memory of @from, takes the snapshot and commits: not to be interrupted, and
  * short where the caller had it written out before. */
-static int snapshots_copy(int sets, const char *from, const char *to, struct cube_cancel *cancel,
-			  struct cube_err *err)
+static int snapshots_copy(int sets, const char *from, const char *to, uint32_t limit_ms,
+			  struct cube_cancel *cancel, struct cube_err *err)
 {
 	cube_auto_fd origin = openat(sets, from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct btrfs_ioctl_vol_args_v2 args = {.fd = origin};
 	int rc = origin < 0 ? -errno : 0;
 
+	(void)limit_ms;
 	if (rc == 0 && cube_cancel_fired(cancel))
 		return cube_fail(err, -EINTR, "interrupted");
 	if (rc == 0)

@@ -51,10 +51,7 @@ static int take_memory(struct cube_verb_call *call, char *word, struct cube_err 
 	if (strcmp(word, "memory") != 0 || cube_num_bool(value, &on) < 0)
 		return cube_fail(err, -EINVAL, "checkpoint: %s=%s: only memory=yes or memory=no is known",
 				 word, value);
-	return on == 0 ? 0
-		       : cube_fail(err, -EOPNOTSUPP,
-				   "memory=yes: backend '%s' keeps files, not memory, in checkpoints",
-				   ((const struct cube_cube *)call->object)->service->backend->name);
+	return on == 0 ? 0 : cube_checkpoint_memory(((const struct cube_cube *)call->object)->service, err);
 }
 
 static int take_run(struct cube_verb_call *call, struct cube_err *err)

@@ -169,9 +169,7 @@ static int fork_key(struct fork *f, char *key, char *value, struct fork_line *li
 		f->keys[f->n_keys++] = (struct cube_create_key){.key = key, .value = value};
 		return 0;
 	}
-	return on == 0 ? 0
-		       : cube_fail(err, -EOPNOTSUPP, "memory=yes: backend '%s' forks files, not memory",
-				   f->parent->service->backend->name);
+	return on == 0 ? 0 : cube_checkpoint_memory(f->parent->service, err);
 }
 
 static int fork_names_free(const struct fork *f, struct cube_err *err)
