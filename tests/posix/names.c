@@ -158,6 +158,16 @@ static void names_readlink(void)
 	FAILS(ENOENT, symlink("x", ""));
 }
 
+/* A link that leads out of where one is: nothing forbids it. */
+static void names_absolute_link(void)
+{
+	char buf[64];
+
+	OK(symlink("/tmp/nothing", "link"));
+	IS(readlink("link", buf, sizeof(buf)), 12);
+	IS(memcmp(buf, "/tmp/nothing", 12), 0);
+}
+
 static void names_long_link(void)
 {
 	static char target[PATH_MAX + 1], got[PATH_MAX + 1];
@@ -305,6 +315,7 @@ const struct suite_case suite_names[] = {
 	{"names.rmdir", names_rmdir, 0},
 	{"names.nlink", names_nlink, 0},
 	{"names.readlink", names_readlink, 0},
+	{"names.absolute_link", names_absolute_link, 0},
 	{"names.long_link", names_long_link, 0},
 	{"names.longest", names_longest, 0},
 	{"names.any_byte", names_any_byte, 0},
