@@ -3,7 +3,8 @@
 # A container engine for a test, and its end.
 #
 #     engine.sh run docker COMMAND...    with CUBEFS_TEST_DOCKER, the lines of a [backend] section for it
-#     engine.sh up docker DIR            it listens at DIR/sock; `down docker DIR` ends it
+#     engine.sh up docker DIR            it listens at DIR/sock; `down docker DIR` ends it,
+#                                       `again docker DIR` starts it after it was killed
 #
 # Everything of it is below one directory. It makes no network, so no rule of this machine is touched, and has one image,
 # cubefs-test: a static busybox. Exit code 77 where there can be none.
@@ -29,6 +30,7 @@ engine_image() { # DIR
 }
 
 docker_start() { # DIR
+	rm -f "$1/pid"
 	dockerd --iptables=false --ip6tables=false --bridge=none -H "unix://$1/sock" --data-root "$1/data" \
 		--exec-root "$1/run" -p "$1/pid" >"$1/log" 2>&1 </dev/null &
 	for _ in $(seq 300); do
@@ -53,7 +55,7 @@ docker_down() { # DIR
 	if [ -n "$pid" ]; then
 		for id in $(curl -s --unix-socket "$1/sock" 'http://engine/v1.41/containers/json?all=1' |
 			grep -o '"Id":"[0-9a-f]*"' | cut -d '"' -f 4); do
-			curl -s --unix-socket "$1/sock" -X DELETE "http://engine/v1.41/containers/$id?force=1"
+			curl -s --unix-socket "$1/sock" -X DELETE "http://engine/v1.41/containers/$id?force=1" >/dev/null
 		done
 		kill "$pid" 2>/dev/null
 		for _ in $(seq 200); do
@@ -66,13 +68,14 @@ docker_down() { # DIR
 }
 
 if [ $# -lt 3 ] || [ "$2" != docker ]; then
-	echo 'usage: engine.sh run docker COMMAND... | up docker DIR | down docker DIR' >&2
+	echo 'usage: engine.sh run docker COMMAND... | up|again|down docker DIR' >&2
 	exit 2
 fi
 verb=$1
 shift 2
 case $verb in
 up) docker_up "$1" ;;
+again) docker_start "$1" ;;
 down) docker_down "$1" ;;
 run)
 	dir=$(mktemp -d /tmp/cubefs-engine.XXXXXX)

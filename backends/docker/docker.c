@@ -14,7 +14,7 @@
 #define DOCKER_CAPS                                                                                          \
 	(CUBE_CAP_EXEC | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | \
 	 CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS |              \
-	 CUBE_CAP_ACCESS | CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED)
+	 CUBE_CAP_ACCESS | CUBE_CAP_TEMPLATES | CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED)
 
 static void docker_close(struct cube_backend *base)
 {
@@ -106,4 +106,9 @@ const struct cube_backend_ops cube_backend_docker = {
 	.link = docker_link,
 	.usage = docker_usage,
 	.access = docker_access,
+	.template_list = docker_template_list,
+	.template_check = docker_template_check,
+	.template_import = docker_template_import,
+	.template_remove = docker_template_remove,
+	.template_config = docker_template_config,
 };

@@ -5,7 +5,7 @@
  *   ask.c      one question to the engine                   probe.c   what it is and can do; doctor.c tells it
  *   box.c      a sandbox's names and directory here         spec.c    from a create line to the engine's JSON
  *   life.c     create to destroy                            enter.c   cube-init: how it gets in, the link to it
- *   look.c     inspect, list, usage, access
+ *   look.c     inspect, list, usage, access                 template.c, import.c   images
  *
  * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
  * place of the one that it has. A container that cubefs did not make has the engine's id of 64 digits.
@@ -26,14 +26,17 @@
 
 extern const struct cube_backend_ops cube_backend_docker;
 
-#define DOCKER_LABEL       "cubefs." /* of everything that we mark there */
-#define DOCKER_LABEL_UID   DOCKER_LABEL "uid"
-#define DOCKER_LABEL_NAME  DOCKER_LABEL "name"
-#define DOCKER_LABEL_IMAGE DOCKER_LABEL "template"
-#define DOCKER_LABEL_OWN   DOCKER_LABEL "label." /* before the names of a create line's labels */
-#define DOCKER_NAME        "cubefs-"             /* before the id: the container's name */
-#define DOCKER_AGENT       "/dev/.cube-init"     /* inside */
-#define DOCKER_DOOR        "/dev/.cube-door"
+#define DOCKER_LABEL        "cubefs." /* of everything that we mark there */
+#define DOCKER_LABEL_UID    DOCKER_LABEL "uid"
+#define DOCKER_LABEL_NAME   DOCKER_LABEL "name"
+#define DOCKER_LABEL_IMAGE  DOCKER_LABEL "template"
+#define DOCKER_LABEL_PRINT  DOCKER_LABEL "fingerprint"
+#define DOCKER_LABEL_SOURCE DOCKER_LABEL "source"
+#define DOCKER_REPO         "cubefs/template"     /* of images that were imported here */
+#define DOCKER_LABEL_OWN    DOCKER_LABEL "label." /* before the names of a create line's labels */
+#define DOCKER_NAME         "cubefs-"             /* before the id: the container's name */
+#define DOCKER_AGENT        "/dev/.cube-init"     /* inside */
+#define DOCKER_DOOR         "/dev/.cube-door"
 
 /* What was found out about the engine when it was asked first; constant after that. */
 struct docker_engine {
@@ -160,6 +163,29 @@ int docker_list(struct cube_backend *b, struct cube_cancel *cancel,
 int docker_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 int docker_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
 		  void *ctx, struct cube_err *err);
+
+/* ---- template.c, import.c ---- */
+
+#define DOCKER_IMAGE (sizeof(DOCKER_REPO) + 2 * CUBE_ID_MAX + 4)
+/* What the engine calls the template @name that was imported here. */
+void docker_template_ref(const char *name, char out[DOCKER_IMAGE]);
+/* The image @ref as the engine has it, a new reference. -ENOENT. */
+int docker_image_get(struct cube_docker *d, const char *ref, struct cube_cancel *cancel, json_t **ret,
+		     struct cube_err *err);
+/* The image of a template: one that was imported, else the engine's own of that name. */
+int docker_template_find(struct cube_docker *d, const char *name, char ret_ref[DOCKER_IMAGE], json_t **ret,
+			 struct cube_cancel *cancel, struct cube_err *err);
+/* -EBUSY: there is a container of it, whoever made that. */
+int docker_image_unused(struct cube_docker *d, const char *name, const char *ref, struct cube_cancel *cancel,
+			struct cube_err *err);
+int docker_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
+			 void *ctx, struct cube_err *err);
+int docker_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
+int docker_template_config(struct cube_backend *b, const char *name, struct cube_template_config *ret,
+			   struct cube_err *err);
+int docker_template_check(struct cube_backend *b, const struct cube_template_order *o, struct cube_err *err);
+int docker_template_import(struct cube_backend *b, const struct cube_template_order *o,
+			   struct cube_cancel *cancel, struct cube_err *err);
 
 /* ---- doctor.c ---- */
 

@@ -6,9 +6,11 @@
 #include "backends/base/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LIFE_SLOW_S  300 /* the engine copies an image's files where it has no layers */
 #define LIFE_GONE_NS UINT64_C(60000000000)
@@ -44,6 +46,13 @@ static int life_await_gone(struct cube_docker *d, const char *id, struct cube_er
 	return rc;
 }
 
+/* Its directory is made before the engine is told of it. */
+static bool life_was_never(const struct cube_docker *d, const char *id)
+{
+	return docker_is_ours(id) && faccessat(d->cubes, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
+	       errno == ENOENT;
+}
+
 int docker_destroy(struct cube_backend *base, const char *id, struct cube_err *err)
 {
 	struct cube_docker *d = docker_of(base);
@@ -51,6 +60,8 @@ int docker_destroy(struct cube_backend *base, const char *id, struct cube_err *e
 
 	if (rc == -EBUSY)
 		rc = life_await_gone(d, id, err);
+	if (rc == -EHOSTUNREACH && life_was_never(d, id))
+		return 0;
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	return docker_box_forget(d, id, err);
@@ -88,29 +99,6 @@ static int create_again(struct cube_docker *d, const char *uid, bool *ret_done, 
 	return docker_destroy(&d->base, uid, err);
 }
 
-static int create_image(struct cube_docker *d, const char *template, char *ret, size_t size,
-			struct cube_cancel *cancel, struct cube_err *err)
-{
-	struct cube_buf path = CUBE_BUF(1024);
-	int rc;
-
-	(void)cube_buf_adds(&path, "/images/");
-	(void)cube_http_escape(&path, template);
-	(void)cube_buf_adds(&path, "/json");
-	rc = docker_ask(d,
-			&(struct docker_ask){.method = "GET",
-					     .path = cube_buf_str(&path),
-					     .what = "find the image of the template"},
-			cancel, err);
-	cube_buf_done(&path);
-	if (rc == -ENOENT)
-		return cube_fail(err, rc, "the engine at %.100s has no image '%.64s' for a template: %s",
-				 d->where, template, "pull it, or name another with template=");
-	if (rc == 0)
-		(void)snprintf(ret, size, "%s", template);
-	return rc;
-}
-
 static int create_box(struct cube_docker *d, const struct cube_spec *spec, const char *image,
 		      struct cube_err *err)
 {
@@ -136,8 +124,9 @@ static int create_new(struct cube_docker *d, const struct cube_spec *spec, struc
 		      struct cube_err *err)
 {
 	const char *template = spec->template != NULL ? spec->template : d->base.template;
-	char image[CUBE_ID_MAX + 16];
-	int rc = create_image(d, template, image, sizeof(image), cancel, err);
+	cube_auto(cube_json_auto) json_t *found = NULL;
+	char image[DOCKER_IMAGE];
+	int rc = docker_template_find(d, template, image, &found, cancel, err);
 
 	if (rc < 0)
 		return rc;

@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Containers as sandboxes: an engine that is not there; as root, one of our own, what others do to its containers, a
+# daemon that is killed, an engine that is killed.
+. "$(dirname "$0")/lib.sh"
+require curl
+CONF=$WORK/cubefs.conf
+ENGINE=$(dirname "$0")/../engine.sh
+
+# ---- nobody there ----
+
+printf '[backend docker]\nurl = unix://%s/nobody\ntemplate = cubefs-test\n' "$WORK" >"$CONF"
+start_cubefs --config "$CONF"
+expect_error EHOSTUNREACH "$MNT/error" "nobody listens at $WORK/nobody" put "$MNT/ctl" 'create a'
+check_not test -e "$MNT/a"
+mkdir "$MNT/b"
+wait_for 20 state_is b error
+check_match "$(tail -n 1 "$MNT/b/error")" 'EHOSTUNREACH: .*nobody listens'
+expect_errno EHOSTDOWN put "$MNT/b/exec" true
+rmdir "$MNT/b"
+expect_errno EINVAL put "$MNT/ctl" 'create c nosuchkey=1'
+check_match "$(cubefs doctor --config "$CONF" 2>&1 || true)" 'nobody listens'
+stop_cubefs
+printf '[backend docker]\nurl = gopher://x\n' >"$CONF"
+check_not cubefs -f --config "$CONF" --state "$STATE" "$MNT" 2>"$WORK/said"
+check_match "$(cat "$WORK/said")" 'unix:///PATH'
+[ "$TEST_UID" -eq 0 ] || exit 0
+
+# ---- an engine ----
+
+command -v dockerd >/dev/null || skip 'dockerd is not installed'
+D=$WORK/engine
+on_exit "$ENGINE" down docker "$D"
+"$ENGINE" up docker "$D" >"$WORK/engine.out" 2>&1 || fail "no engine: $(cat "$WORK/engine.out")"
+printf '[backend docker]\nurl = unix://%s/sock\ntemplate = cubefs-test\n' "$D" >"$CONF"
+api() { # METHOD PATH
+	curl -sSf --unix-socket "$D/sock" -X "$1" "http://engine/v1.41$2"
+}
+boxes() { # how many containers the engine has
+	api GET '/containers/json?all=1' | grep -o '"Id":' | wc -l
+}
+
+start_cubefs --config "$CONF"
+sandbox dev label.who=me env.COLOR=blue memory=256M
+check_eq "$(run dev 'cat /etc/name; id -u; pwd; hostname; echo $COLOR')" $'test\n0\n/workspace\ndev\nblue'
+check_eq "$(run dev 'cd /tmp; X=1')" ''
+check_eq "$(run dev 'pwd; echo $X')" $'/tmp\n1'
+put "$MNT/dev/exec" 'exit 7'
+check_eq "$(cat "$MNT/dev/exit")" 7
+id=cubefs-$(field "$MNT/dev/status" id)
+check_match "$(api GET "/containers/$id/json")" '"Memory":268435456'
+check_match "$(api GET "/containers/$id/json")" '"cubefs.label.who":"me"'
+put "$MNT/backends/docker/ctl" refresh
+check_match "$(cat "$MNT/backends/docker/sandboxes")" '^[0-9a-f]{16} running dev'
+check_eq "$(field "$MNT/backends/docker/status" reachable)" yes
+check_match "$(field "$MNT/backends/docker/status" version)" '^Docker [0-9.]+'
+# templates: what the engine has, a directory, an archive
+T=$MNT/backends/docker/templates
+check_match "$(field "$T/cubefs-test/status" state)" ready
+mkdir "$WORK/root" && cp -a "$D/image/." "$WORK/root" && echo other >"$WORK/root/etc/name"
+mkdir "$T/Own_1:a"
+put "$T/Own_1:a/ctl" "import $WORK/root"
+check_eq "$(field "$T/Own_1:a/status" state)" ready
+put "$MNT/ctl" 'create own template=Own_1:a'
+check_eq "$(run own 'cat /etc/name')" other
+expect_errno EBUSY rmdir "$T/Own_1:a"
+rmdir "$MNT/own"
+wait_for 20 eval '[ "$(boxes)" = 1 ]'
+tar -C "$WORK/root" -czf "$WORK/t.tar.gz" .
+expect_errno EINVAL put "$T/Own_1:a/ctl" "import $WORK/t.tar.gz sha256=$(printf %064d 0)"
+put "$T/Own_1:a/ctl" "import $WORK/t.tar.gz sha256=$(sha256sum "$WORK/t.tar.gz" | cut -d ' ' -f 1)"
+check_match "$(cat "$T/Own_1:a/info")" "source $WORK/t.tar.gz"
+mkdir "$T/alias"
+put "$T/alias/ctl" 'import id:cubefs-test'
+put "$MNT/ctl" 'create own template=alias'
+check_eq "$(run own 'cat /etc/name')" test
+rmdir "$MNT/own"
+wait_for 20 eval '[ "$(boxes)" = 1 ]'
+mkdir "$T/none"
+expect_errno EREMOTEIO put "$T/none/ctl" 'import image:nowhere.invalid/x'
+check_match "$(tail -n 1 "$T/none/log")" .
+expect_errno EOPNOTSUPP put "$T/none/ctl" 'import http://127.0.0.1/t.tar'
+rmdir "$T/none" "$T/alias" "$T/Own_1:a"
+
+expect_errno ENOENT put "$MNT/ctl" 'create x template=no-such-image'
+wait_for 20 eval '[ "$(boxes)" = 1 ]'
+
+# pause, stop and start, as verbs; the files stay
+run dev 'echo kept > /workspace/f' >"$WORK/out"
+put "$MNT/dev/ctl" pause
+check_match "$(api GET "/containers/$id/json")" '"Paused":true'
+check_eq "$(run dev 'cat /workspace/f')" kept
+put "$MNT/dev/ctl" 'stop 5'
+check_match "$(api GET "/containers/$id/json")" '"Running":false'
+put "$MNT/dev/ctl" start
+check_eq "$(run dev 'cat /workspace/f')" kept
+
+# ---- the daemon is killed while a job runs: nothing of it is lost ----
+
+mkdir "$MNT/dev/jobs/long"
+put "$MNT/dev/jobs/long/cmd" 'i=0; while [ $i -lt 40 ]; do i=$((i + 1)); echo $i; sleep 0.1; done; exit 3'
+kill_cubefs
+start_cubefs --config "$CONF"
+check_eq "$(cat <>"$MNT/dev/jobs/long/exit")" 3
+check_eq "$(cat "$MNT/dev/jobs/long/stdout")" "$(seq 40)"
+
+# ---- what others do ----
+
+api POST "/containers/$id/kill" >"$WORK/out"
+wait_for 20 state_is dev stopped
+expect_errno EHOSTDOWN put "$MNT/dev/exec" true
+put "$MNT/dev/ctl" start
+check_eq "$(run dev 'cat /workspace/f')" kept
+api DELETE "/containers/$id?force=1" >"$WORK/out"
+wait_for 20 state_is dev error
+check_match "$(cat "$MNT/dev/status")" 'reason lost|terminal yes'
+rmdir "$MNT/dev"
+wait_for 20 eval '[ "$(boxes)" = 0 ]'
+
+# ---- the engine is killed, and comes back ----
+
+sandbox two
+id=cubefs-$(field "$MNT/two/status" id)
+kill -KILL "$(cat "$D/pid")"
+wait_for 20 daemon_ended "$(cat "$D/pid")"
+expect_error EHOSTUNREACH "$MNT/error" 'nobody listens' put "$MNT/ctl" 'create three'
+"$ENGINE" again docker "$D" >"$WORK/engine.out" 2>&1 || fail "no engine: $(cat "$WORK/engine.out")"
+sandbox three
+check_eq "$(run three 'echo here')" here
+put "$MNT/two/ctl" start || put "$MNT/two/ctl" restart
+check_eq "$(run two 'echo here')" here
+rmdir "$MNT/two" "$MNT/three"
+wait_for 20 eval '[ "$(boxes)" = 0 ]'
+stop_cubefs
+check_eq "$(ls -A "$STATE/backends/docker/cubes")" ''
