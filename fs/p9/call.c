@@ -84,7 +84,7 @@ static void call_finish(struct p9_call *c, bool quiet)
 	cube_list_remove(&c->link);
 	cube_list_remove(&c->flush_link);
 	conn->n_calls--;
-	conn->call_bytes -= c->size;
+	conn->call_bytes -= c->size + c->need;
 	if (c->tagged)
 		cube_imap_take(conn->calls, c->m.tag);
 	else
@@ -202,6 +202,7 @@ static void call_park(struct p9_call *c, bool parked)
 	if (parked != c->parked) {
 		conn->n_parked += parked ? 1 : -1U;
 		conn->parked_bytes += parked ? c->size : -c->size;
+		conn->call_bytes += parked ? -c->need : c->need;
 	}
 	c->parked = parked;
 	c->key = c->r.key;
@@ -358,6 +359,17 @@ static void call_start(struct p9_call *c)
 		op->start(c);
 }
 
+/* Memory for a reply is asked for when there is one; that it will be is known before. */
+static void call_count(struct p9_call *c)
+{
+	if (c->m.type != CUBE_P9_TREAD && c->m.type != CUBE_P9_TREADDIR)
+		return;
+	c->need = c->m.count < c->msize ? c->m.count : c->msize;
+	(void)pthread_mutex_lock(&c->conn->lock);
+	c->conn->call_bytes += c->need;
+	(void)pthread_mutex_unlock(&c->conn->lock);
+}
+
 /* False: two at once with one tag, or a reply where a request should be. */
 static bool call_tag(struct p9_call *c)
 {
@@ -396,6 +408,7 @@ void cube_p9_call_arrived(struct p9_conn *conn, char *bytes, size_t size)
 		cube_fail(&c->r.err, code, "message %u is not of this dialect", c->m.type);
 		cube_p9_fail(c, code);
 	} else {
+		call_count(c);
 		call_start(c);
 	}
 }

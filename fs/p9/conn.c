@@ -204,6 +204,7 @@ static size_t conn_wanted(const struct p9_conn *c)
 static bool conn_read(struct p9_conn *c)
 {
 	size_t want = conn_wanted(c);
+	char why[160];
 	char *to = cube_buf_reserve(&c->in, want);
 	ssize_t n;
 
@@ -217,12 +218,13 @@ static bool conn_read(struct p9_conn *c)
 	if (n == -EAGAIN)
 		return false;
 	if (n <= 0) {
-		cube_p9_conn_cut(c, n < 0 ? cube_errno_text((int)n) : NULL);
+		(void)snprintf(why, sizeof(why), "%s", n < 0 ? cube_p9_io_why(&c->io, (int)n) : "");
+		cube_p9_conn_cut(c, n < 0 ? why : NULL);
 		return false;
 	}
 	c->in.len += (size_t)n;
 	conn_parse(c);
-	return !c->cut && !c->paused && (size_t)n == want;
+	return !c->cut && !c->paused && ((size_t)n == want || c->io.tls != NULL);
 }
 
 /* ---- on the loop ---- */
@@ -232,8 +234,8 @@ static void conn_watch(struct p9_conn *c)
 	unsigned in = c->paused ? 0 : CUBE_WATCH_IN, out;
 
 	(void)pthread_mutex_lock(&c->lock);
-	out = cube_list_empty(&c->out) ? 0 : CUBE_WATCH_OUT;
-	if (out != 0 && c->stuck_out == 0)
+	out = cube_list_empty(&c->out) && !cube_p9_io_wants_out(&c->io) ? 0 : CUBE_WATCH_OUT;
+	if (!cube_list_empty(&c->out) && c->stuck_out == 0)
 		c->stuck_out = conn_now();
 	(void)pthread_mutex_unlock(&c->lock);
 	if (c->watch_out != NULL) {
@@ -265,6 +267,8 @@ static void conn_go_on(struct p9_conn *c)
 	}
 	if (c->paused)
 		conn_parse(c);
+	while (!c->cut && !c->paused && cube_p9_io_pending(&c->io))
+		(void)conn_read(c);
 	if (!c->cut)
 		conn_watch(c);
 }
@@ -300,6 +304,8 @@ static void conn_ready(void *ctx, unsigned events)
 	(void)pthread_mutex_unlock(&c->lock);
 	if (events & CUBE_WATCH_OUT)
 		conn_write(c);
+	if (c->io.tls != NULL && !c->paused)
+		events |= CUBE_WATCH_IN; /* it may have waited to send */
 	for (unsigned i = 0; (events & CUBE_WATCH_IN) && i < CONN_ROUNDS; i++)
 		if (!conn_read(c))
 			break;
@@ -344,9 +350,12 @@ struct p9_conn *cube_p9_conn_new(struct cube_p9 *s, int in, int out, const struc
 				     .local = peer->local,
 				     .owner = !peer->local || peer->uid == s->o.files.uid};
 	c->io = (struct p9_io){.in = -1, .out = -1};
+	if (peer->tls != NULL)
+		c->io.tls = cube_p9_tls_new(peer->tls, in);
 	(void)snprintf(c->name, sizeof(c->name), "%s", peer->name);
 	c->token = peer->token != NULL ? cube_strdup(peer->token) : NULL;
-	if (c->calls == NULL || c->fids == NULL || (peer->token != NULL && c->token == NULL))
+	if (c->calls == NULL || c->fids == NULL || (peer->token != NULL && c->token == NULL) ||
+	    (peer->tls != NULL && c->io.tls == NULL))
 		goto fail;
 	c->watch_in = cube_watch_new(s->o.loop, in, CUBE_WATCH_IN, conn_ready, c);
 	if (c->watch_in == NULL)

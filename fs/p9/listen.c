@@ -33,6 +33,7 @@ struct p9_listener {
 	dev_t dev;  /* ... if it is still this one */
 	ino_t ino;
 	char *token;
+	struct p9_tls_server *tls;
 	char address[80]; /* for the log */
 };
 
@@ -48,6 +49,7 @@ static void listener_free(struct p9_listener *l)
 		(void)unlink(l->path);
 	cube_free(l->path);
 	cube_free(l->token);
+	cube_p9_tls_server_free(l->tls);
 	cube_free(l);
 }
 
@@ -89,7 +91,7 @@ static void listener_peer_name(const struct sockaddr_storage *a, socklen_t len, 
 
 static void listener_let_in(struct p9_listener *l, int fd, const struct sockaddr_storage *a, socklen_t len)
 {
-	struct cube_p9_peer peer = {.token = l->token};
+	struct cube_p9_peer peer = {.token = l->token, .tls = l->tls};
 	struct cube_err err = {0};
 	int code = 0;
 
@@ -165,12 +167,14 @@ static int unix_bind(int fd, const struct sockaddr_un *a)
 	return r;
 }
 
-static int unix_open(struct p9_listener *l, const char *path, struct cube_err *err)
+static int unix_open(struct p9_listener *l, const char *path, const struct cube_p9_access *access,
+		     struct cube_err *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	struct stat st;
 	int r;
 
+	(void)access;
 	if (path[0] != '/')
 		return cube_fail(err, -EINVAL, "--9p unix:%s: the path must be absolute", path);
 	if (strlen(path) >= sizeof(a.sun_path))
@@ -280,18 +284,50 @@ static int listener_token(struct p9_listener *l, const char *file, struct cube_e
 
 /* ---- all ---- */
 
-static int listener_open(struct p9_listener *l, const char *address, const struct cube_p9_access *access,
-			 struct cube_err *err)
+static int tcp_open(struct p9_listener *l, const char *place, const struct cube_p9_access *access,
+		    struct cube_err *err)
+{
+	int r = access->token_file != NULL ? listener_token(l, access->token_file, err) : 0;
+
+	return r < 0 ? r : inet_open(l, place, l->token != NULL, err);
+}
+
+/* The address alone guards nothing here: who comes proves himself by a certificate, or a token. */
+static int tls_open(struct p9_listener *l, const char *place, const struct cube_p9_access *access,
+		    struct cube_err *err)
 {
 	int r = 0;
 
-	if (strncmp(address, "unix:", 5) == 0)
-		return unix_open(l, address + 5, err);
-	if (strncmp(address, "tcp:", 4) != 0)
-		return cube_fail(err, -EINVAL, "--9p %s: wants unix:PATH, tcp:HOST:PORT or stdio", address);
+	if (access->ca == NULL && access->token_file == NULL)
+		return cube_fail(
+			err, -EACCES,
+			"--9p tls:%s: whoever reaches this port has every sandbox: --9p-token-file, or "
+			"'ca' in section [9p] of the configuration, says who may",
+			place);
 	if (access->token_file != NULL)
 		r = listener_token(l, access->token_file, err);
-	return r < 0 ? r : inet_open(l, address + 4, l->token != NULL, err);
+	if (r == 0)
+		r = cube_p9_tls_server_new(access, &l->tls, err);
+	return r < 0 ? r : inet_open(l, place, true, err);
+}
+
+static const struct {
+	const char *begins;
+	int (*open)(struct p9_listener *l, const char *place, const struct cube_p9_access *access,
+		    struct cube_err *err);
+} listen_kinds[] = {{"unix:", unix_open}, {"tcp:", tcp_open}, {"tls:", tls_open}};
+
+static int listener_open(struct p9_listener *l, const char *address, const struct cube_p9_access *access,
+			 struct cube_err *err)
+{
+	for (size_t i = 0; i < CUBE_COUNT(listen_kinds); i++) {
+		size_t len = strlen(listen_kinds[i].begins);
+
+		if (strncmp(address, listen_kinds[i].begins, len) == 0)
+			return listen_kinds[i].open(l, address + len, access, err);
+	}
+	return cube_fail(err, -EINVAL, "--9p %s: wants unix:PATH, tcp:HOST:PORT, tls:HOST:PORT or stdio",
+			 address);
 }
 
 /* What came in and goes out by the descriptors that this process was started with. */

@@ -379,8 +379,7 @@ void cube_p9_op_create(struct p9_call *c)
 	}
 	if (!dir && !(c->m.mode & special)) {
 		c->m.mode = old_permissions(c->m.mode, c->dialect);
-		cube_p9_create(c,
-			       old_flags(c->m.open_mode) | (c->m.open_mode & CUBE_P9_OTRUNC ? 0 : O_TRUNC));
+		cube_p9_create(c, old_flags(c->m.open_mode) | O_EXCL);
 		return;
 	}
 	if (!dir)

@@ -18,6 +18,7 @@
 #define CUBE_P9_MSIZE_MAX (1u << 20)
 
 struct cube_p9;
+struct p9_tls_server;
 
 struct cube_p9_limits {
 	unsigned connections; /* at once */
@@ -39,8 +40,9 @@ struct cube_p9_peer {
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	const char *token; /* that its aname must begin with; NULL: none. Copied */
-	char name[80];     /* for the log */
+	struct p9_tls_server *tls; /* the stream is encrypted so; NULL: it is not */
+	const char *token;         /* that its aname must begin with; NULL: none. Copied */
+	char name[80];             /* for the log */
 };
 
 /* Starts no connection. */

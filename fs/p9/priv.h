@@ -16,6 +16,7 @@
 #include "backends/base/p9.h"
 #include "backends/base/pool.h"
 #include "fs/p9/p9.h"
+#include "fs/p9/tls.h"
 
 #define P9_NAME_MAX  255
 #define P9_XATTR_MAX 65536
@@ -43,9 +44,13 @@ struct cube_p9 {
 /* A stream: plain, or with encryption on it. Non-blocking: -EAGAIN. Under conn->lock. */
 struct p9_io {
 	int in, out;
+	struct p9_tls *tls; /* NULL: plain; owned */
 };
 ssize_t cube_p9_io_recv(struct p9_io *io, void *data, size_t len); /* 0: the end */
 ssize_t cube_p9_io_send(struct p9_io *io, const void *data, size_t len);
+bool cube_p9_io_pending(const struct p9_io *io); /* more is there than an event will tell of */
+bool cube_p9_io_wants_out(const struct p9_io *io);
+const char *cube_p9_io_why(const struct p9_io *io, int code); /* a sentence */
 void cube_p9_io_close(struct p9_io *io);
 
 struct p9_call;
@@ -81,7 +86,7 @@ struct p9_conn {
 	struct cube_imap *calls;  /* tag -> call */
 	struct cube_list all;     /* calls that are not answered, those without a tag too */
 	unsigned n_calls;
-	size_t call_bytes; /* of their messages */
+	size_t call_bytes; /* of their messages, and what the replies may need */
 	unsigned n_parked; /* of them: those that wait for something, maybe for ever */
 	size_t parked_bytes;
 	struct cube_imap *fids;
@@ -159,6 +164,7 @@ struct p9_call {
 	struct cube_p9_msg m, reply;
 	enum cube_p9_dialect dialect; /* of the connection when it arrived */
 	uint32_t msize;
+	size_t need; /* of the reply, unless it waits: then it has nothing */
 	char *bytes; /* the message; strings of m lie in it and are NUL ended */
 	size_t size;
 	struct p9_fid *fid, *fid2; /* used */
