@@ -112,8 +112,8 @@ def connect(address, ca=None, cert=None, key=None, timeout=60):
     kind, _, rest = address.partition(":")
     if kind == "unix":
         peer = socket.socket(socket.AF_UNIX)
-        peer.settimeout(timeout)
         peer.connect(rest)
+        peer.settimeout(timeout)
         return peer
     host, _, port = rest.rpartition(":")
     peer = socket.create_connection((host.strip("[]"), int(port)), timeout=timeout)
@@ -382,8 +382,9 @@ class Session:
         while True:
             step, names = names[:16], names[16:]
             try:
-                if len(self.walk(first, fid, *step)) != len(step):
-                    raise Refused(errno.ENOENT, f"{path}: a part of it is not there")
+                went = len(self.walk(first, fid, *step))
+                if went != len(step):
+                    self.why_not(first, fid, step[:went + 1])
             except Refused:
                 if first == fid:
                     self.clunk(fid)
@@ -391,6 +392,15 @@ class Session:
             if not names:
                 return fid
             first = fid
+
+    def why_not(self, first, fid, names):
+        """A walk that ends before its end does not say why: the step that fails alone does."""
+        self.walk(first, fid, *names[:-1])
+        try:
+            self.walk(fid, fid, names[-1])
+        finally:
+            self.clunk(fid)
+        raise Broken(f"{names} can be walked one by one, not at once")
 
     def open_path(self, path, flags=os.O_RDONLY):
         fid = self.walk_to(path)

@@ -18,6 +18,7 @@ make() {
 	done
 	mkdir -p "$new/tests/shell"
 	cp -r "$HERE/." "$new/tests/shell"
+	cp -r "$HERE/../p9" "$new/tests"
 	mkdir "$new/docs"
 	cp "$HERE/../../README.md" "$new"
 	mkdir -p "$new/ctl/cli"
