@@ -256,18 +256,38 @@ static void conn_write(struct p9_conn *c)
 	cube_p9_calls_sent(&sent);
 }
 
+static bool conn_pending(struct p9_conn *c)
+{
+	bool pending;
+
+	(void)pthread_mutex_lock(&c->lock);
+	pending = cube_p9_io_pending(&c->io);
+	(void)pthread_mutex_unlock(&c->lock);
+	return pending;
+}
+
+static bool conn_broken(struct p9_conn *c)
+{
+	bool broken;
+
+	(void)pthread_mutex_lock(&c->lock);
+	broken = c->broken;
+	(void)pthread_mutex_unlock(&c->lock);
+	return broken;
+}
+
 /* What the connection needs after something changed. The caller has a reference. */
 static void conn_go_on(struct p9_conn *c)
 {
 	if (c->cut)
 		return;
-	if (c->broken) {
+	if (conn_broken(c)) {
 		cube_p9_conn_cut(c, NULL);
 		return;
 	}
 	if (c->paused)
 		conn_parse(c);
-	while (!c->cut && !c->paused && cube_p9_io_pending(&c->io))
+	while (!c->cut && !c->paused && conn_pending(c))
 		(void)conn_read(c);
 	if (!c->cut)
 		conn_watch(c);

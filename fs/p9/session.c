@@ -142,7 +142,9 @@ static void walk_step(struct p9_call *c)
 
 	while (code == 0 && c->step < c->m.n_names) {
 		name = &c->m.names[c->step];
-		if (!S_ISDIR(c->place->mode)) {
+		if (name->len == 1 && name->s[0] == '.') {
+			c->reply.qids[c->step++] = c->place->qid;
+		} else if (!S_ISDIR(c->place->mode)) {
 			code = -ENOTDIR;
 		} else if (strcmp(name->s, "..") == 0 && name->len == 2) {
 			walk_up(c);
