@@ -189,6 +189,9 @@ int cube_transfer_begin(struct cube_cube *c, const struct cube_caller *by,
 	if (t == NULL)
 		return cube_fail(err, -ENOMEM, "%s: out of memory", o->get ? "get" : "put");
 	t->by = *by;
+	t->room = (struct cube_copy_room){.fd = c->domain->state_fd,
+					  .reserve = c->domain->disk_reserve,
+					  .percent = c->domain->disk_percent};
 	r = transfer_start(t, err);
 	if (r == 0)
 		*ret = t;

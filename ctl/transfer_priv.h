@@ -12,14 +12,23 @@
 #include "ctl/caller.h"
 #include "ctl/transfer.h"
 
+/* What a copy leaves free on a disk, so that others find room: the larger of a size and a share. */
+struct cube_copy_room {
+	int fd; /* of the disk; borrowed */
+	uint64_t reserve;
+	uint32_t percent;
+	uint64_t looked_bytes, looked_files; /* when it was last looked at */
+};
+
 struct cube_copying {
 	const struct cube_caller *from, *to; /* whose rights are used on that side; NULL: the daemon's */
 	bool own;                            /* everything belongs to @uid and @gid ... */
 	uid_t uid;                           /* ... as this process sees ids; else to who makes it */
 	gid_t gid;
-	int mode;        /* of files, -1: their own; directories get x where that has r */
-	mode_t keep;     /* bits of a mode that are kept */
-	bool links_stay; /* links that lead out of what is copied are left out */
+	int mode;                    /* of files, -1: their own; directories get x where that has r */
+	mode_t keep;                 /* bits of a mode that are kept */
+	bool links_stay;             /* links that lead out of what is copied are left out */
+	struct cube_copy_room *room; /* NULL: all that there is may be used up */
 	struct cube_cancel *cancel;
 	uint64_t files, bytes, skipped; /* result; start with 0 */
 };
@@ -34,6 +43,8 @@ int cube_copy_file(struct cube_copying *c, int from, int to, const char *name);
  * have "..", or that lie beyond a link. */
 int cube_copy_archive(struct cube_copying *c, int from, int to, struct cube_err *err);
 
+/* -ENOSPC: the rest of the disk is for others. -EINTR: called off. To be asked at each piece and entry. */
+int cube_copy_go_on(struct cube_copying *c);
 /* Owner, mode and time of what was just made; @fd is open on it. */
 int cube_copy_finish(const struct cube_copying *c, int fd, bool dir, mode_t mode,
 		     const struct timespec *mtime);
@@ -55,6 +66,7 @@ struct cube_transfer {
 	struct cube_cancel *cancel;
 	struct cube_root root;
 	struct cube_copying copying;
+	struct cube_copy_room room; /* put: the disk that holds the state */
 	char stage[sizeof(STAGE_NAME) + 16];
 	char *note; /* put: the stage's path inside, as it is in the state */
 	bool clean; /* only remove what @note names */

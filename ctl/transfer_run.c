@@ -103,6 +103,7 @@ static int put_copy(struct cube_transfer *t, int source, int stage)
 				   .gid = put_id(t->root.gid_base, t->root.id_count, t->order.gid),
 				   .mode = t->order.mode,
 				   .keep = 07777,
+				   .room = &t->room,
 				   .cancel = t->cancel};
 	if (r == 0 && S_ISDIR(st.st_mode))
 		r = cube_copy_tree(c, source, stage, &t->err);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
@@ -29,6 +30,29 @@ static int copy_open_as(const struct cube_caller *by, int dir, const char *name,
 	}
 	cube_caller_leave(&ours);
 	return fd;
+}
+
+#define COPY_LOOK_BYTES (UINT64_C(16) << 20) /* between two looks at the disk */
+#define COPY_LOOK_FILES 4096u
+
+int cube_copy_go_on(struct cube_copying *c)
+{
+	struct cube_copy_room *room = c->room;
+	struct statvfs v;
+	uint64_t share;
+
+	if (cube_cancel_fired(c->cancel))
+		return -EINTR;
+	if (room == NULL || (c->bytes - room->looked_bytes < COPY_LOOK_BYTES &&
+			     c->files - room->looked_files < COPY_LOOK_FILES))
+		return 0;
+	room->looked_bytes = c->bytes;
+	room->looked_files = c->files;
+	if (fstatvfs(room->fd, &v) < 0)
+		return -errno;
+	share = (uint64_t)v.f_blocks * v.f_frsize / 100 * room->percent;
+	return (uint64_t)v.f_bavail * v.f_frsize < (share > room->reserve ? share : room->reserve) ? -ENOSPC
+												   : 0;
 }
 
 int cube_copy_create(const struct cube_copying *c, int to, const char *name)
@@ -119,11 +143,10 @@ static int copy_range(struct cube_copying *c, int from, int to, off_t at, off_t 
 			r = n < 0 ? -errno : 0;
 			break; /* it became shorter meanwhile */
 		}
-		if (cube_cancel_fired(c->cancel))
-			r = -EINTR;
-		else if (lseek(to, at, SEEK_SET) < 0)
+		r = cube_copy_go_on(c);
+		if (r == 0 && lseek(to, at, SEEK_SET) < 0)
 			r = -errno;
-		else
+		if (r == 0)
 			r = cube_file_write_all(to, data, (size_t)n);
 		at += n;
 		c->bytes += (uint64_t)n;
@@ -216,10 +239,10 @@ static int copy_entry(struct cube_copying *c, int from, int to, const char *name
 		      struct cube_err *err)
 {
 	struct stat st, dir;
-	int r = 0;
+	int r = cube_copy_go_on(c);
 
-	if (cube_cancel_fired(c->cancel))
-		return -EINTR;
+	if (r < 0)
+		return r;
 	if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (S_ISREG(st.st_mode))

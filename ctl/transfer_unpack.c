@@ -75,8 +75,9 @@ static int unpack_data(const struct unpack *u, int fd, struct archive_entry *e)
 	while (r == 0 && (got = archive_read_data_block(u->a, &data, &len, &offset)) != ARCHIVE_EOF) {
 		if (got < ARCHIVE_WARN)
 			return -EBADMSG;
-		if (cube_cancel_fired(u->c->cancel))
-			return -EINTR;
+		r = cube_copy_go_on(u->c);
+		if (r < 0)
+			return r;
 		if (lseek(fd, offset, SEEK_SET) < 0)
 			return -errno;
 		r = cube_file_write_all(fd, data, len);
@@ -206,6 +207,8 @@ static int unpack_entry(struct unpack *u, struct archive_entry *e, struct cube_e
 	if (raw == NULL)
 		raw = archive_entry_pathname_utf8(e);
 	r = unpack_name(raw, path, &depth);
+	if (r == 0)
+		r = cube_copy_go_on(u->c);
 	if (r == 0 && path[0] != '\0') /* the top itself has its owner and mode */
 		r = unpack_make(u, path, depth, e);
 	return r < 0 ? unpack_refuse(u, raw, r, err) : 0;

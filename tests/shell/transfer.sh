@@ -124,6 +124,23 @@ check_eq "$(cat volumes/kept/files/in/f)" three
 expect_error EROFS v/error 'put' put v/ctl "put $H /ro/no"
 rmdir v
 
+# what would use up the rest of the disk that holds the state: refused in the middle, and nothing of it is left
+mkdir "$WORK/bomb"
+truncate -s 64M "$WORK/bomb/zeros"
+printf x | dd of="$WORK/bomb/zeros" bs=1 seek=67000000 conv=notrunc status=none
+for packer in gzip xz zstd; do
+	tar -C "$WORK/bomb" -cf - zeros | "$packer" >"$WORK/bomb.$packer"
+done
+head -c 32M /dev/zero >"$WORK/bomb/full"
+put ctl 'set disk_reserve=1024T'
+for source in bomb bomb.gzip bomb.xz bomb.zstd; do
+	expect_error ENOSPC dev/error "put '$WORK/$source': .*No space left" put dev/ctl "put $WORK/$source /srv/answer"
+	check_eq "$(find dev/files/srv -maxdepth 1 -name '.cubefs-*')" ''
+done
+put dev/ctl "put $H /srv/answer" # what is small finds room
+put ctl 'set disk_reserve=1G'
+rm -r "$WORK/bomb" "$WORK"/bomb.*
+
 # get: a directory and a file, whole, and nothing that could lead or harm a tool here
 run dev 'mkdir -p /out/d/e; cd /out; echo x >d/f; echo y >d/e/g; chmod 4755 d/f; ln -s f d/good; ln -s ../f d/e/up; ln -s /etc/passwd d/bad; ln -s ../../out d/worse; ln -s e/../../.. d/sly; mkfifo d/fifo' >/dev/null
 exec 3<>dev/ctl
