@@ -322,6 +322,9 @@ struct cube_backend_ops {
 	 * the machine fails both are found as they were at one moment. Of a creation by any other backend the
 	 * intention is on the medium first. */
 	bool beside_state;
+	/* What `root` gave ends when a sandbox stops and when it starts: another mount shows the same files then, and
+	 * what is held open of the old one is stale. Asked for anew after both. */
+	bool root_by_run;
 
 	/* Optional. Called by the supervisor while the process is single-threaded, before any instance is
 	 * opened: enter the namespaces that the kind needs, make what must outlive a worker (descriptors

@@ -279,11 +279,24 @@ static void cube_say_life(struct cube_cube *c)
 				    (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1, true);
 }
 
+/* The backend shows its files by another mount from now on. */
+static void cube_root_anew(struct cube_cube *c, enum cube_phase from)
+{
+	const struct cube_domain_watcher *w = &c->domain->watcher;
+
+	if (!c->service->backend->ops->root_by_run || w->files_replaced == NULL)
+		return;
+	if (c->phase == CUBE_STOPPED || (c->phase == CUBE_RUNNING && from != CUBE_PAUSED))
+		w->files_replaced(w->ctx, c);
+}
+
 void cube_cube_enter(struct cube_cube *c, enum cube_phase phase, const char *reason, const char *event)
 {
+	enum cube_phase from = c->phase;
 	struct cube_err err;
 
 	c->phase = phase;
+	cube_root_anew(c, from);
 	(void)snprintf(c->reason, sizeof(c->reason), "%s", reason != NULL ? reason : "");
 	if (phase == CUBE_RUNNING && c->started_wall == 0)
 		c->started_wall = cube_clock_wall();

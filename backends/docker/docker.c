@@ -12,9 +12,10 @@
 #include <unistd.h>
 
 #define DOCKER_CAPS                                                                                          \
-	(CUBE_CAP_EXEC | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | \
-	 CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS |              \
-	 CUBE_CAP_ACCESS | CUBE_CAP_TEMPLATES | CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED)
+	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
+	 CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE |              \
+	 CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_ACCESS | CUBE_CAP_TEMPLATES | CUBE_CAP_HOSTS |         \
+	 CUBE_CAP_PRIVILEGED)
 
 static void docker_close(struct cube_backend *base)
 {
@@ -90,6 +91,7 @@ const struct cube_backend_ops cube_backend_docker = {
 	.summary = "containers of a Docker or Podman engine",
 	.caps = DOCKER_CAPS,
 	.par = CUBE_PAR_PER_CUBE,
+	.root_by_run = true,
 	.open = docker_open,
 	.close = docker_close,
 	.status = docker_status,
@@ -104,6 +106,7 @@ const struct cube_backend_ops cube_backend_docker = {
 	.resume = docker_resume,
 	.limit = docker_limit,
 	.link = docker_link,
+	.root = docker_root,
 	.usage = docker_usage,
 	.access = docker_access,
 	.template_list = docker_template_list,

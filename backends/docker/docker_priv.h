@@ -6,6 +6,7 @@
  *   box.c      a sandbox's names and directory here         spec.c    from a create line to the engine's JSON
  *   life.c     create to destroy                            enter.c   cube-init: how it gets in, the link to it
  *   look.c     inspect, list, usage, access                 template.c, import.c   images
+ *   root.c     its files on this machine
  *
  * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
  * place of the one that it has. A container that cubefs did not make has the engine's id of 64 digits.
@@ -163,6 +164,12 @@ int docker_list(struct cube_backend *b, struct cube_cancel *cancel,
 int docker_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 int docker_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
 		  void *ctx, struct cube_err *err);
+
+/* ---- root.c ---- */
+
+/* Why the files of containers cannot be shown here; NULL: they can. */
+const char *docker_root_why(const struct cube_docker *d);
+int docker_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
 
 /* ---- template.c, import.c ---- */
 

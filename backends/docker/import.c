@@ -70,8 +70,17 @@ static int import_digest(int fd, struct cube_cancel *cancel, char out[CUBE_DIGES
 static int import_pack(struct cube_docker *d, const struct cube_template_order *o, struct cube_cancel *cancel,
 		       int *ret_fd, struct cube_err *err)
 {
-	const char *const root[] = {"tar", "--sort=name", "--numeric-owner", "--xattrs", "-c", ".", NULL};
-	const char *const user[] = {"tar", "--sort=name", "--owner=0", "--group=0", "-c", ".", NULL};
+	/* Nothing that differs from one time to the next: neither when a file was read nor our process's number. */
+	const char *const root[] = {"tar",
+				    "--sort=name",
+				    "--numeric-owner",
+				    "--xattrs",
+				    "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime",
+				    "-c",
+				    ".",
+				    NULL};
+	const char *const user[] = {"tar", "--sort=name", "--format=gnu", "--owner=0", "--group=0", "-c",
+				    ".",   NULL};
 	struct cube_buf text = CUBE_BUF(4096);
 	cube_auto_fd to = openat(d->state, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	struct cube_spawn s = {

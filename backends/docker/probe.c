@@ -150,6 +150,8 @@ static void probe_caps(struct cube_docker *d)
 	char why[160];
 
 	probe_way_in(d, CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS);
+	if (docker_root_why(d) != NULL)
+		probe_lacks(d, CUBE_CAP_FILES, docker_root_why(d));
 	if (!e->memory)
 		probe_lacks(d, CUBE_CAP_MEMORY, "the engine has no control group for memory");
 	if (!e->cpus)
@@ -169,8 +171,12 @@ void docker_probe(struct cube_docker *d, uint32_t kind_caps)
 	int rc;
 
 	d->base.caps = kind_caps;
-	d->engine = (struct docker_engine){
-		.api = PROBE_OLDEST, .memory = true, .cpus = true, .pids = true, .network = true};
+	d->engine = (struct docker_engine){.api = PROBE_OLDEST,
+					   .driver = "overlay2",
+					   .memory = true,
+					   .cpus = true,
+					   .pids = true,
+					   .network = true};
 	rc = *d->why == '\0' ? probe_engine(d, &err) : -EHOSTUNREACH;
 	d->engine.known = rc == 0;
 	if (*d->why != '\0')

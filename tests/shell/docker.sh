@@ -95,6 +95,29 @@ check_match "$(api GET "/containers/$id/json")" '"Running":false'
 put "$MNT/dev/ctl" start
 check_eq "$(run dev 'cat /workspace/f')" kept
 
+# ---- files: both ways, running, paused and stopped; links lead nowhere ----
+
+check_eq "$(cat "$MNT/dev/files/workspace/f")" kept
+check_eq "$(cat "$MNT/dev/workspace/f")" kept
+echo outside >"$MNT/dev/workspace/g"
+check_eq "$(run dev 'cat g; stat -c %u g')" $'outside\n0'
+run dev 'ln -s /etc/shadow l; ln -s ../../../../etc/shadow m; echo in > /tmp/t' >"$WORK/out"
+check_eq "$(cat "$MNT/dev/files/tmp/t")" in
+check_not cat "$MNT/dev/workspace/l" 2>"$WORK/said"
+check_not cat "$MNT/dev/workspace/m" 2>"$WORK/said"
+check_eq "$(ls -A "$MNT/dev/files/proc")" ''
+cp -r "$WORK/root/etc" "$MNT/dev/workspace/etc"
+check_eq "$(run dev 'cat /workspace/etc/name')" other
+put "$MNT/dev/ctl" 'stop 5'
+check_eq "$(cat "$MNT/dev/workspace/g" "$MNT/dev/files/tmp/t")" $'outside\nin'
+echo stopped >"$MNT/dev/workspace/s"
+put "$MNT/dev/ctl" start
+check_eq "$(run dev 'cat s; echo more >> s')" stopped
+check_eq "$(cat "$MNT/dev/workspace/s")" $'stopped\nmore'
+put "$MNT/dev/ctl" restart
+run dev 'echo again >> s' >"$WORK/out"
+check_eq "$(cat "$MNT/dev/workspace/s")" $'stopped\nmore\nagain'
+
 # ---- the daemon is killed while a job runs: nothing of it is lost ----
 
 mkdir "$MNT/dev/jobs/long"

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* files/: the root of a container on this machine.
+ *
+ * While it runs, its root mount is cloned out of its mount namespace, without what is mounted on it. When it is stopped,
+ * nobody has its overlay mounted, and it is mounted here from the layers that the engine names. The two never stand for
+ * each other: the overlay of an earlier run is given up when the state changes (root_by_run). */
+#include "backends/docker/docker_priv.h"
+
+#include "backends/base/child.h"
+#include "backends/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ROOT_ATTRS (MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID)
+
+/* ---- of what runs: in the child, system calls only ---- */
+
+static int root_send(int sock, int fd)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr head;
+	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			      .cmsg_level = SOL_SOCKET,
+			      .cmsg_type = SCM_RIGHTS}};
+	char byte = 0;
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control.space)};
+
+	__builtin_memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	return syscall(SYS_sendmsg, sock, &msg, 0) == 1 ? 0 : errno;
+}
+
+static _Noreturn void root_child(int ns, int sock)
+{
+	struct mount_attr attr = {.attr_set = ROOT_ATTRS};
+	long fd;
+
+	if (!cube_child_enter(ns, CLONE_NEWNS))
+		cube_child_exit(errno);
+	fd = syscall(SYS_open_tree, AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (fd < 0 || syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+		cube_child_exit(errno);
+	cube_child_exit(root_send(sock, (int)fd));
+}
+
+/* The process may have ended, and its number be another's: the caller asks the engine again. */
+static int root_of_process(int pid)
+{
+	cube_auto_fd ns = -1, in = -1, out = -1;
+	int pair[2], fd = -1, status = 0;
+	unsigned n = 0;
+	char path[64], byte;
+	pid_t child;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	ns = open(path, O_RDONLY | O_CLOEXEC);
+	if (ns < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	in = pair[0];
+	out = pair[1];
+	child = cube_child(0);
+	if (child == 0)
+		root_child(ns, out);
+	if (child < 0)
+		return -errno;
+	if (waitpid(child, &status, 0) != child || !WIFEXITED(status))
+		return -EIO;
+	if (WEXITSTATUS(status) != 0)
+		return -WEXITSTATUS(status);
+	return cube_fd_recv(in, &byte, 1, &fd, 1, &n) == 1 && n == 1 ? fd : -EIO;
+}
+
+/* ---- of what is stopped ---- */
+
+static int root_set(int fs, const char *key, const char *value)
+{
+	return fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) < 0 ? -errno : 0;
+}
+
+/* One by one, since a list is longer than the kernel takes in one piece. */
+static int root_set_lower(int fs, const char *list)
+{
+	int rc = 0;
+
+	while (rc == 0 && *list != '\0') {
+		size_t n = strcspn(list, ":");
+		char one[PATH_MAX];
+
+		(void)snprintf(one, sizeof(one), "%.*s", (int)n, list);
+		rc = root_set(fs, "lowerdir+", one);
+		list += n + (list[n] == ':');
+	}
+	return rc;
+}
+
+static int root_of_layers(const json_t *box)
+{
+	const json_t *data = json_object_get(json_object_get(box, "GraphDriver"), "Data");
+	const char *lower = cube_json_str(data, "LowerDir", ""), *upper = cube_json_str(data, "UpperDir", ""),
+		   *work = cube_json_str(data, "WorkDir", "");
+	cube_auto_fd fs = fsopen("overlay", FSOPEN_CLOEXEC);
+	int rc = fs < 0 ? -errno : 0, fd;
+
+	if (*lower == '\0' || *upper == '\0' || *work == '\0')
+		return -EOPNOTSUPP;
+	if (rc == 0)
+		rc = root_set(fs, "source", "cubefs");
+	if (rc == 0)
+		rc = root_set_lower(fs, lower);
+	if (rc == 0)
+		rc = root_set(fs, "upperdir", upper);
+	if (rc == 0)
+		rc = root_set(fs, "workdir", work);
+	if (rc == 0 && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		rc = -errno;
+	if (rc < 0)
+		return rc;
+	fd = fsmount(fs, FSMOUNT_CLOEXEC, ROOT_ATTRS);
+	return fd < 0 ? -errno : fd;
+}
+
+const char *docker_root_why(const struct cube_docker *d)
+{
+	cube_auto_fd fs = -1;
+
+	if (!d->local)
+		return "the engine may be another machine";
+	if (geteuid() != 0)
+		return "only root reaches the files of a container from outside";
+	if (d->engine.user_ns)
+		return "the engine gives its containers other user ids";
+	if (strcmp(d->engine.driver, "overlay2") != 0)
+		return "the engine keeps its images without overlay2, so that a stopped container has no "
+		       "files here";
+	fs = fsopen("overlay", FSOPEN_CLOEXEC);
+	if (fs < 0 || root_set(fs, "lowerdir+", "/") < 0)
+		return "Linux 6.8 or later is needed, for layers that are named one by one";
+	return NULL;
+}
+
+/* ---- the operation ---- */
+
+static int root_add_workspace(struct cube_root *root)
+{
+	int fd = openat(root->fd, "workspace", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
+	(void)snprintf(root->mounts[0].path, sizeof(root->mounts[0].path), "/workspace");
+	root->mounts[0].fd = fd;
+	root->n_mounts = 1;
+	return 0;
+}
+
+int docker_root(struct cube_backend *base, const char *id, struct cube_root *ret, struct cube_err *err)
+{
+	struct cube_docker *d = docker_of(base);
+	struct cube_root root = {.fd = -1, .generation = 1, .id_count = UINT32_MAX};
+	cube_auto(cube_json_auto) json_t *box = NULL, *again = NULL;
+	int rc = docker_box_get(d, id, NULL, &box, err), pid;
+
+	if (rc < 0)
+		return rc;
+	pid = docker_box_pid(box);
+	root.fd = pid != 0 ? root_of_process(pid) : root_of_layers(box);
+	rc = root.fd < 0 ? root.fd : docker_box_get(d, id, NULL, &again, err);
+	if (root.fd >= 0 && rc == 0 && docker_box_pid(again) != pid)
+		rc = -EBUSY;
+	if (rc == 0)
+		rc = root_add_workspace(&root);
+	if (rc < 0) {
+		cube_root_close(&root);
+		return cube_fail(err, rc, "the files of sandbox %s cannot be reached: %s", id,
+				 rc == -EBUSY ? "it is just being started or stopped" : cube_errno_text(rc));
+	}
+	*ret = root;
+	return 0;
+}
