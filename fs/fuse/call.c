@@ -36,6 +36,11 @@ void cube_fuse_call_end(struct cube_fuse_call *c)
 	call_free(c);
 }
 
+static void call_told(void *arg)
+{
+	cube_fuse_call_end(arg);
+}
+
 /* A verb may have taken names away, and who is told that it is done must not find them in the kernel's cache.
  */
 static void call_done(struct cube_req *r, int result)
@@ -43,7 +48,8 @@ static void call_done(struct cube_req *r, int result)
 	struct cube_fuse_call *c = cube_container_of(r, struct cube_fuse_call, r);
 
 	(void)result; /* it is in *r too */
-	if ((r->op == CUBE_REQ_WRITE || r->op == CUBE_REQ_FLUSH) && cube_fuse_notify_first(c->a.f->notify, c))
+	if ((r->op == CUBE_REQ_WRITE || r->op == CUBE_REQ_FLUSH) &&
+	    cube_fuse_notify_first(c->a.f->notify, call_told, c))
 		return;
 	cube_fuse_call_end(c);
 }

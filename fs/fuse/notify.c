@@ -8,10 +8,11 @@
 #include "backends/base/alloc.h"
 #include "fs/fuse/priv.h"
 
-/* A name that went, or (call set) an answer that must not come before the news in front of it. */
+/* A name that went, or (told set) what must not happen before the news in front of it. */
 struct news {
 	struct cube_list link;
-	struct cube_fuse_call *call;
+	void (*told)(void *arg);
+	void *arg;
 	uint64_t parent;
 	char name[];
 };
@@ -31,7 +32,7 @@ static bool notify_has(const struct cube_fuse_notify *n, uint64_t parent, const 
 	cube_list_each (i, &n->queue) {
 		const struct news *old = cube_list_entry(i, struct news, link);
 
-		if (old->call == NULL && old->parent == parent && strcmp(old->name, name) == 0)
+		if (old->told == NULL && old->parent == parent && strcmp(old->name, name) == 0)
 			return true;
 	}
 	return false;
@@ -46,7 +47,7 @@ void cube_fuse_notify_entry(struct cube_fuse_notify *n, uint64_t parent, const c
 	x = notify_has(n, parent, name) ? NULL : cube_malloc(sizeof(*x) + size);
 	if (x != NULL) {
 		cube_list_init(&x->link);
-		x->call = NULL;
+		x->told = NULL;
 		x->parent = parent;
 		memcpy(x->name, name, size);
 		cube_list_push(&n->queue, &x->link);
@@ -55,7 +56,7 @@ void cube_fuse_notify_entry(struct cube_fuse_notify *n, uint64_t parent, const c
 	(void)pthread_mutex_unlock(&n->lock);
 }
 
-bool cube_fuse_notify_first(struct cube_fuse_notify *n, struct cube_fuse_call *c)
+bool cube_fuse_notify_first(struct cube_fuse_notify *n, void (*told)(void *arg), void *arg)
 {
 	struct news *x = NULL;
 
@@ -64,7 +65,8 @@ bool cube_fuse_notify_first(struct cube_fuse_notify *n, struct cube_fuse_call *c
 		x = cube_calloc(1, sizeof(*x) + 1);
 	if (x != NULL) {
 		cube_list_init(&x->link);
-		x->call = c;
+		x->told = told;
+		x->arg = arg;
 		cube_list_push(&n->queue, &x->link);
 		(void)pthread_cond_signal(&n->some);
 	}
@@ -87,8 +89,8 @@ static struct news *notify_next(struct cube_fuse_notify *n)
 
 static void notify_tell(struct cube_fuse_notify *n, const struct news *x)
 {
-	if (x->call != NULL) {
-		cube_fuse_call_end(x->call);
+	if (x->told != NULL) {
+		x->told(x->arg);
 		return;
 	}
 	/* Whoever looked it up before it went has answered when this is through. */

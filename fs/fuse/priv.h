@@ -145,8 +145,8 @@ void cube_fuse_parked(struct cube_req *r);
 struct cube_fuse_notify *cube_fuse_notify_new(struct cube_fuse *f); /* NULL: memory */
 int cube_fuse_notify_start(struct cube_fuse_notify *n);
 void cube_fuse_notify_free(struct cube_fuse_notify *n);
-/* Is something to be told yet? Then the notifier ends @c behind it; else false, and nothing is done. */
-bool cube_fuse_notify_first(struct cube_fuse_notify *n, struct cube_fuse_call *c);
+/* Is something to be told yet? Then the notifier calls @told(@arg) behind it; else false, and nothing is done. */
+bool cube_fuse_notify_first(struct cube_fuse_notify *n, void (*told)(void *arg), void *arg);
 void cube_fuse_notify_entry(struct cube_fuse_notify *n, uint64_t parent, const char *name); /* never blocks */
 
 /* ops.c */

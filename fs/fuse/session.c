@@ -113,9 +113,17 @@ static const char *session_served(void *ctx)
 	return cube_fuse_pass_why_not(&f->pass);
 }
 
+static bool session_behind(void *ctx, void (*told)(void *arg), void *arg)
+{
+	struct cube_fuse *f = ctx;
+
+	return cube_fuse_notify_first(f->notify, told, arg);
+}
+
 struct cube_tree_watcher cube_fuse_watcher(struct cube_fuse *f)
 {
-	return (struct cube_tree_watcher){.ctx = f, .entry = session_entry_changed, .served = session_served};
+	return (struct cube_tree_watcher){
+		.ctx = f, .entry = session_entry_changed, .served = session_served, .behind = session_behind};
 }
 
 int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree)

@@ -213,12 +213,28 @@ static void call_park(struct p9_call *c, bool parked)
 	(void)pthread_mutex_unlock(&conn->lock);
 }
 
+/* A mount beside us may have names in its cache that went: whoever is told that it is done must not find them. */
+static bool call_takes_names(enum cube_req_op op)
+{
+	return op == CUBE_REQ_RMDIR || op == CUBE_REQ_RENAME || op == CUBE_REQ_WRITE || op == CUBE_REQ_FLUSH;
+}
+
+static void call_told(void *arg)
+{
+	struct p9_call *c = arg;
+
+	c->next(c, c->code_asked);
+}
+
 static void call_asked(struct cube_req *r, int result)
 {
 	struct p9_call *c = cube_container_of(r, struct p9_call, r);
 
 	call_park(c, false);
 	c->on_pool = false;
+	c->code_asked = result;
+	if (call_takes_names(r->op) && cube_tree_behind(c->conn->server->o.tree, call_told, c))
+		return;
 	c->next(c, result);
 }
 

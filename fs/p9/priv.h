@@ -183,6 +183,7 @@ struct p9_call {
 	void (*got)(struct p9_call *c, int code, const struct stat *st);
 	void (*after)(struct p9_call *c, int code);
 	uint64_t next_at; /* where a listing goes on */
+	int code_asked;   /* of the step that the tree has answered */
 	int code;
 	struct cube_err kept; /* of code */
 	int flags;            /* open(2)'s */

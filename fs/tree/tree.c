@@ -114,6 +114,11 @@ static const char *tree_files_served(void *ctx)
 	return t->watcher.served != NULL ? t->watcher.served(t->watcher.ctx) : "no mount shows them";
 }
 
+bool cube_tree_behind(struct cube_tree *t, void (*told)(void *arg), void *arg)
+{
+	return t->watcher.behind != NULL && t->watcher.behind(t->watcher.ctx, told, arg);
+}
+
 /* ---- from beginning to end ---- */
 
 struct cube_tree *cube_tree_new(const struct cube_tree_options *o)

@@ -20,6 +20,9 @@ struct cube_tree_watcher {
 	/* NULL: the data of real files does not come by; else why it does (constant). May be asked under the lock,
 	 * blocks on nothing. */
 	const char *(*served)(void *ctx);
+	/* Has something been queued by `entry` that is not told yet? Then @told(@arg) is called behind it, on a thread
+	 * of the front end's; else false, and it is not. No lock held. NULL: never. */
+	bool (*behind)(void *ctx, void (*told)(void *arg), void *arg);
 };
 
 struct cube_tree_options {
@@ -52,6 +55,10 @@ void cube_tree_view_end(struct cube_tree *t, struct cube_tree_view *v);
 
 /* The connection @client (struct cube_caller) is no more. */
 void cube_tree_client_ends(struct cube_tree *t, uint64_t client);
+
+/* Another front end is about to say that something is done: are there caches that do not know yet? Then
+ * @told(@arg) is called when they do, on any thread; else false, and it is not. */
+bool cube_tree_behind(struct cube_tree *t, void (*told)(void *arg), void *arg);
 
 /* Takes back @n lookups of @id. */
 void cube_tree_forget(struct cube_tree *t, uint64_t id, uint64_t n);
