@@ -112,6 +112,16 @@ for end in stop_cubefs kill_cubefs; do
 	expect_errno EROFS touch 'dev/files/workspace/c d/y'
 done
 
+# kept over a restart, not by a fork, which has what lies below it
+put dev/ctl restart
+check_eq "$(run dev 'cat /mnt/dir/f')" here
+put dev/ctl 'fork child'
+check_eq "$(grep -c '^bind\.' child/status || true)" 0
+check_eq "$(run child 'ls -A /mnt/dir')" ''
+run child 'echo mine >/mnt/dir/mine'
+check_not test -e "$H/mine"
+rmdir child
+
 # a directory that is gone is said, and given up by unbind; one that is paused
 put dev/ctl stop
 mv "$H" "$WORK/elsewhere"

@@ -240,6 +240,21 @@ serve
 check_eq "$(timeout 60 cat <>"$P/8000/url")" "$before"
 check_match "$(curl -sS "$before")" '^GET /'
 
+# ---- kept over a restore, not copied by a fork ----
+
+ports=$(ls "$P")
+mkdir "$D/checkpoints/cp"
+put "$D/ctl" 'restore cp'
+check_eq "$(ls "$P")" "$ports"
+check_eq "$(url 8000)" "$before" 'the url after a restore'
+put "$D/ctl" 'fork child from=cp'
+check_eq "$(ls "$MNT/child/ports")" open
+check_eq "$(field "$MNT/child/status" ports || true)" ''
+rmdir "$MNT/child"
+rmdir "$D/jobs/serve"
+serve
+check_match "$(curl -sS "$(timeout 60 cat <>"$P/8000/url")")" '^GET /'
+
 # ---- the end of the daemon, kept over it ----
 
 python3 -c "import socket, time
