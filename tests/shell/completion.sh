@@ -30,7 +30,7 @@ offers() { # WORD...
 cubefs --help >"$WORK/help"
 commands=$(awk '$1 == "cubefs" && $2 ~ /^[a-z]+$/ { print $2 }' "$WORK/help" | sort -u)
 check_eq "$(offers '' | grep -vx 'dirs\|with blank')" "$commands" 'commands'
-options=$(grep -oE '^  (-[a-zA-Z])?,? ?(--[a-z]+)?' "$WORK/help" | grep -oE -- '--?[a-zA-Z]+' | sort -u)
+options=$(grep -oE '^  (-[a-zA-Z])?,? ?(--[a-z0-9-]+)?' "$WORK/help" | grep -oE -- '--?[a-zA-Z0-9][a-zA-Z0-9-]*' | sort -u)
 check_eq "$(offers -)" "$options" 'options'
 mounted=$(awk '$1 == "-o" { print $2 }' "$WORK/help" | sort)
 check_eq "$(offers -o '')" "$mounted" 'mount options'
@@ -41,6 +41,8 @@ check_eq "$(offers dirs/)" dirs/inner
 check_eq "$(offers -f di)" dirs
 check_eq "$(offers --config c)" conf
 check_eq "$(offers --state d)" dirs
+check_eq "$(offers --9p-token-file c)" conf
+check_eq "$(offers --9p un)" unix:
 check_eq "$(offers zzz)" ''
 
 # mount points and sandboxes
