@@ -14,8 +14,8 @@
 #define DOCKER_CAPS                                                                                          \
 	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
 	 CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE |              \
-	 CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_ACCESS | CUBE_CAP_TEMPLATES | CUBE_CAP_HOSTS |         \
-	 CUBE_CAP_PRIVILEGED)
+	 CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_ACCESS | CUBE_CAP_TEMPLATES | CUBE_CAP_VOLUMES |       \
+	 CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED)
 
 static void docker_close(struct cube_backend *base)
 {
@@ -109,6 +109,10 @@ const struct cube_backend_ops cube_backend_docker = {
 	.root = docker_root,
 	.usage = docker_usage,
 	.access = docker_access,
+	.volume_make = docker_volume_make,
+	.volume_remove = docker_volume_remove,
+	.volume_list = docker_volume_list,
+	.volume_root = docker_volume_root,
 	.template_list = docker_template_list,
 	.template_check = docker_template_check,
 	.template_import = docker_template_import,

@@ -6,7 +6,7 @@
  *   box.c      a sandbox's names and directory here         spec.c    from a create line to the engine's JSON
  *   life.c     create to destroy                            enter.c   cube-init: how it gets in, the link to it
  *   look.c     inspect, list, usage, access                 template.c, import.c   images
- *   root.c     its files on this machine
+ *   root.c     its files on this machine                    volume.c  volumes
  *
  * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
  * place of the one that it has. A container that cubefs did not make has the engine's id of 64 digits.
@@ -170,6 +170,20 @@ int docker_access(struct cube_backend *b, const char *id, void (*each)(void *ctx
 /* Why the files of containers cannot be shown here; NULL: they can. */
 const char *docker_root_why(const struct cube_docker *d);
 int docker_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
+
+/* ---- volume.c ---- */
+
+int docker_volume_make(struct cube_backend *b, const char *uid, const char *name, struct cube_cancel *cancel,
+		       struct cube_err *err);
+int docker_volume_remove(struct cube_backend *b, const char *uid, struct cube_err *err);
+int docker_volume_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_volume *v),
+		       void *ctx, struct cube_err *err);
+int docker_volume_root(struct cube_backend *b, const char *uid, struct cube_root *ret, struct cube_err *err);
+/* -ENOENT: one that @spec names is not there. */
+int docker_volumes_there(struct cube_docker *d, const struct cube_spec *spec, struct cube_cancel *cancel,
+			 struct cube_err *err);
+/* Adds the volumes of a container to what is shown of it. -errno. */
+int docker_volume_mounts(const json_t *box, struct cube_root *root);
 
 /* ---- template.c, import.c ---- */
 

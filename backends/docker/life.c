@@ -128,6 +128,8 @@ static int create_new(struct cube_docker *d, const struct cube_spec *spec, struc
 	char image[DOCKER_IMAGE];
 	int rc = docker_template_find(d, template, image, &found, cancel, err);
 
+	if (rc == 0)
+		rc = docker_volumes_there(d, spec, cancel, err);
 	if (rc < 0)
 		return rc;
 	rc = create_box(d, spec, image, err);

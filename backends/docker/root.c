@@ -153,15 +153,23 @@ const char *docker_root_why(const struct cube_docker *d)
 
 /* ---- the operation ---- */
 
+/* A directory of the root, unless a volume is there. */
 static int root_add_workspace(struct cube_root *root)
 {
-	int fd = openat(root->fd, "workspace", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	unsigned n = root->n_mounts;
+	int fd;
 
+	if (n >= CUBE_MOUNTS_MAX)
+		return -ENOSPC;
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(root->mounts[i].path, "/workspace") == 0)
+			return 0;
+	fd = openat(root->fd, "workspace", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
-	(void)snprintf(root->mounts[0].path, sizeof(root->mounts[0].path), "/workspace");
-	root->mounts[0].fd = fd;
-	root->n_mounts = 1;
+	(void)snprintf(root->mounts[n].path, sizeof(root->mounts[n].path), "/workspace");
+	root->mounts[n].fd = fd;
+	root->n_mounts++;
 	return 0;
 }
 
@@ -179,6 +187,8 @@ int docker_root(struct cube_backend *base, const char *id, struct cube_root *ret
 	rc = root.fd < 0 ? root.fd : docker_box_get(d, id, NULL, &again, err);
 	if (root.fd >= 0 && rc == 0 && docker_box_pid(again) != pid)
 		rc = -EBUSY;
+	if (rc == 0)
+		rc = docker_volume_mounts(box, &root);
 	if (rc == 0)
 		rc = root_add_workspace(&root);
 	if (rc < 0) {

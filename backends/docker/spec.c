@@ -56,6 +56,16 @@ static json_t *spec_bind(const char *source, const char *target)
 			 1);
 }
 
+/* Empty at first, whatever the image has there. */
+static json_t *spec_volume(const struct cube_spec_volume *v)
+{
+	char name[DOCKER_REF];
+
+	(void)snprintf(name, sizeof(name), DOCKER_NAME "%s", v->volume);
+	return json_pack("{s:s,s:s,s:s,s:b,s:{s:b}}", "Type", "volume", "Source", name, "Target", v->path,
+			 "ReadOnly", v->read_only, "VolumeOptions", "NoCopy", 1);
+}
+
 static json_t *spec_mounts(const struct cube_docker *d, const struct cube_spec *spec)
 {
 	cube_auto_str door = cube_asprintf("%s/cubes/%s/door", d->path, spec->uid);
@@ -65,6 +75,8 @@ static json_t *spec_mounts(const struct cube_docker *d, const struct cube_spec *
 		return list;
 	(void)json_array_append_new(list, spec_bind(d->agent, DOCKER_AGENT));
 	(void)json_array_append_new(list, spec_bind(door, DOCKER_DOOR));
+	for (size_t i = 0; i < spec->n_volumes; i++)
+		(void)json_array_append_new(list, spec_volume(&spec->volumes[i]));
 	return list;
 }
 

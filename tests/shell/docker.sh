@@ -118,6 +118,20 @@ put "$MNT/dev/ctl" restart
 run dev 'echo again >> s' >"$WORK/out"
 check_eq "$(cat "$MNT/dev/workspace/s")" $'stopped\nmore\nagain'
 
+# ---- volumes: files that two share, and that stay ----
+
+mkdir "$MNT/volumes/data"
+echo before >"$MNT/volumes/data/files/f"
+sandbox user volume./data=data,ro
+check_eq "$(run user 'cat /data/f; echo x 2>/dev/null > /data/g || echo refused')" $'before\nrefused'
+check_eq "$(cat "$MNT/user/files/data/f")" before
+expect_errno EBUSY rmdir "$MNT/volumes/data"
+rmdir "$MNT/user"
+wait_for 20 eval '[ "$(boxes)" = 1 ]'
+check_eq "$(cat "$MNT/volumes/data/files/f")" before
+rmdir "$MNT/volumes/data"
+check_not grep -q cubefs- < <(api GET /volumes)
+
 # ---- the daemon is killed while a job runs: nothing of it is lost ----
 
 mkdir "$MNT/dev/jobs/long"
