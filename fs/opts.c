@@ -77,37 +77,40 @@ static int opts_9p(struct cube_opts *o, const char *address, struct cube_err *er
 	return 1;
 }
 
-/* Is @word that option? Its value then, "" if there is none, and *i is at its last word. */
-static const char *opts_behind(const char *word, int argc, char **argv, int *i)
+/* Is @word that option? *ret is its value then, "" if there is none, and *i is at its last word. */
+static bool opts_behind(const char *word, int argc, char **argv, int *i, const char **ret)
 {
 	size_t len = strlen(word);
 
 	if (strncmp(argv[*i], word, len) != 0 || (argv[*i][len] != '\0' && argv[*i][len] != '='))
-		return NULL;
+		return false;
 	if (argv[*i][len] == '=')
-		return argv[*i] + len + 1;
-	return *i + 1 < argc ? argv[++*i] : "";
+		*ret = argv[*i] + len + 1;
+	else
+		*ret = *i + 1 < argc ? argv[++*i] : "";
+	return true;
 }
 
 /* "--state DIR" or "--state=DIR". 1: it was one, *i is at its last word. */
 static int opts_value(struct cube_opts *o, int argc, char **argv, int *i, struct cube_err *err)
 {
-	const char *address;
+	const char *value = "";
 
 	for (size_t k = 0; k < CUBE_COUNT(opts_values); k++) {
-		const char *word = opts_values[k].word, *value = opts_behind(word, argc, argv, i);
+		const char *word = opts_values[k].word;
 
-		if (value == NULL)
+		if (!opts_behind(word, argc, argv, i, &value))
 			continue;
 		if (value[0] == '\0')
 			return cube_fail(err, -EINVAL, "%s wants a path behind it", word);
 		*(const char **)(void *)((char *)o + opts_values[k].at) = value;
 		return 1;
 	}
-	address = opts_behind("--9p", argc, argv, i);
-	if (address != NULL && address[0] == '\0')
+	if (!opts_behind("--9p", argc, argv, i, &value))
+		return 0;
+	if (value[0] == '\0')
 		return cube_fail(err, -EINVAL, "--9p wants an address behind it, as in --9p unix:/run/cubes");
-	return address != NULL ? opts_9p(o, address, err) : 0;
+	return opts_9p(o, value, err);
 }
 
 static int opts_word(struct cube_opts *o, const char *word, bool options, struct cube_err *err)

@@ -176,11 +176,32 @@ static void usage(void **state)
 	free(text);
 }
 
+static void nine(void **state)
+{
+	struct cube_opts o = good("--9p unix:/s --9p=stdio --9p-token-file /t");
+	struct cube_err err = {0};
+
+	(void)state;
+	assert_int_equal(o.n_p9, 2);
+	assert_string_equal(o.p9[0], "unix:/s");
+	assert_string_equal(o.p9[1], "stdio");
+	assert_string_equal(o.p9_token_file, "/t");
+	assert_null(o.mount_point); /* none is needed */
+	assert_true(cube_opts_stdio(&o));
+	o = good("/m --9p tcp:127.0.0.1:1");
+	assert_string_equal(o.mount_point, "/m");
+	assert_false(cube_opts_stdio(&o));
+	assert_int_equal(parse("--9p", &o, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "--9p wants an address"));
+	assert_int_equal(parse("--9p-token-file /t", &o, &err), -EINVAL); /* nothing to serve */
+	assert_int_equal(parse("--9pp /t", &o, &err), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flags),    cmocka_unit_test(values), cmocka_unit_test(mount_points),
-		cmocka_unit_test(refusals), cmocka_unit_test(usage),
+		cmocka_unit_test(refusals), cmocka_unit_test(usage),  cmocka_unit_test(nine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
