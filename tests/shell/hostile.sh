@@ -98,9 +98,9 @@ check_eq "$(seen)" "$before" 'what is on the host after the archives'
 run dev 'cd /workspace'
 
 # ---- setuid and devices have no effect here ----
-options=$(awk -v mnt="$MNT" '$2 == mnt { print "," $4 "," }' /proc/self/mounts)
-check_match "$options" ,nosuid,
-check_match "$options" ,nodev,
+flags=$(awk -v mnt="$MNT" '$2 == mnt { print "," $4 "," }' /proc/self/mounts)
+check_match "$flags" ,nosuid,
+check_match "$flags" ,nodev,
 run dev 'cp /usr/bin/id id; chmod 4755 id; chmod 755 .'
 check_match "$(stat -c %a "$W/id")" '^4755$'
 if [ "$TEST_UID" -eq 0 ]; then
