@@ -177,14 +177,13 @@ static void dirs_rewind(void)
 
 #define DIRS_MANY 100000
 
-/* A hundred thousand, in the quiet case. */
+/* A hundred thousand, unless CUBEFS_POSIX_DIRECTORY says fewer. */
 static void dirs_many(void)
 {
 	static unsigned char seen[DIRS_MANY];
 	const char *wanted = getenv("CUBEFS_POSIX_DIRECTORY");
-	const int count = wanted != NULL && strtol(wanted, NULL, 10) < DIRS_MANY
-				  ? (int)strtol(wanted, NULL, 10)
-				  : DIRS_MANY;
+	const long given = wanted == NULL ? 0 : strtol(wanted, NULL, 10);
+	const int count = given > 0 && given < DIRS_MANY ? (int)given : DIRS_MANY;
 	const struct dirent *e;
 	char path[64];
 	int bad = 0, n = 0;

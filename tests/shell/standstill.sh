@@ -78,6 +78,7 @@ PATH=$WORK/bin:$PATH start_cubefs --config "$conf"
 cd "$MNT"
 ticks
 check_eq "$(field dev/jobs/count/status state)" running
+# shellcheck disable=SC2034 # used by eval
 size=$(stat -c %s dev/jobs/count/output)
 wait_for 20 eval '[ "$(stat -c %s dev/jobs/count/output)" -gt "$size" ]'
 check_eq "$(ls dev/checkpoints)" a
