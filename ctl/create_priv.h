@@ -56,7 +56,7 @@ int cube_create_kept(struct cube_stock *p, struct cube_err *err);
 int cube_create_default_env(struct cube_cube *c);
 void cube_create_limits(struct cube_cube *c); /* the backend's defaults for those that nobody gave */
 void cube_create_go(struct cube_cube *c);     /* as soon as its template is there */
-/* A cube_spec of @c, to be used without the lock: what may change is copied; cube_spec_done releases. */
+/* spec.c. A cube_spec of @c, to be used without the lock: what may change is copied; cube_spec_done releases. */
 struct cube_spec_parts {
 	struct cube_spec spec;
 	struct cube_pair *pairs;
