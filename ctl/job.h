@@ -58,7 +58,8 @@ void cube_job_unref(struct cube_job *j);
 /* A new job, with a reference for the caller; @name NULL: the next free number. -EEXIST; -EINVAL for a number, "last", "clone" or a bad name. */
 int cube_job_create(struct cube_cube *c, const char *name, struct cube_job **ret, struct cube_err *err);
 struct cube_job *cube_job_find(struct cube_cube *c, const char *name);
-struct cube_job *cube_job_next(struct cube_cube *c, uint64_t seq); /* cursor, as cube_domain_next */
+struct cube_job *cube_job_by_number(struct cube_cube *c, uint64_t number); /* NULL: none */
+struct cube_job *cube_job_next(struct cube_cube *c, uint64_t seq);         /* cursor, as cube_domain_next */
 /* rmdir: ends it with everything it started, and forgets it with its output. */
 int cube_job_remove(struct cube_job *j, struct cube_err *err);
 

@@ -244,7 +244,17 @@ void cube_job_input_adopt(struct cube_job *j)
 	if (cube_job_input_file(j, file) == 0 &&
 	    fstatat(j->cube->dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		own->in_size = (uint64_t)st.st_size;
-	/* Whoever had it open lost it with the mount. */
-	if (j->state == CUBE_JOB_RUNNING && own->in_pipe && j->in_mode == CUBE_JOB_STDIN_PLAIN)
-		own->in_eof = true;
+}
+
+/* Whoever had it open lost it with the mount, unless the mount lives on. */
+void cube_job_inputs_end(struct cube_cube *c)
+{
+	cube_list_each (i, &c->jobs) {
+		struct cube_job *j = cube_list_entry(i, struct cube_job, link);
+		struct cube_job_own *own = cube_job_own(j);
+
+		if (j->state == CUBE_JOB_RUNNING && own->in_pipe && j->in_mode == CUBE_JOB_STDIN_PLAIN &&
+		    j->stdin_writers == 0)
+			own->in_eof = true;
+	}
 }

@@ -58,7 +58,6 @@ static inline struct cube_job_own *cube_job_own(struct cube_job *j)
 
 struct cube_job *cube_job_new(struct cube_cube *c, const char *name, uint64_t number,
 			      bool named); /* in the lists */
-struct cube_job *cube_job_by_number(struct cube_cube *c, uint64_t number);
 /* Cursor over those that have not ended, as cube_job_next: the walk bears that any of them ends or goes. */
 struct cube_job *cube_job_next_live(struct cube_cube *c, uint64_t seq);
 int cube_job_index_add(struct cube_job_index *x, struct cube_job *j); /* -ENOMEM */
@@ -99,6 +98,7 @@ void cube_job_input_again(struct cube_job *j);             /* it has nothing: th
 void cube_job_input_start(struct cube_job *j);             /* decides whether it has one */
 void cube_job_input_done(struct cube_job *j);              /* it ended: nothing is read any more */
 void cube_job_input_adopt(struct cube_job *j);             /* after a load: its writers are gone */
+void cube_job_inputs_end(struct cube_cube *c); /* after a load, once it is known who has one open */
 
 /* jobs_dir.c: after a load: files that belong to nothing go, slots that are taken are known. */
 void cube_jobs_dir_clean(struct cube_cube *c);

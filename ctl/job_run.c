@@ -126,27 +126,21 @@ static int run_send(struct cube_job *j, const char *text, size_t len, struct cub
 	return r;
 }
 
-/* The journal has it before (a job with a name of its own, whose number must not go out twice) or after it
- * was sent (a command of `exec`: its number is fresh, nothing is promised yet, and the far side works
- * meanwhile). */
-static int run_journal(struct cube_job *j, bool before, struct cube_err *err)
+/* The journal has it before it is sent: its number must not go out twice, and who comes after a worker that was killed
+ * in between must know that it may run. */
+static int run_journal(struct cube_job *j, struct cube_err *err)
 {
-	if (j->of_exec == before)
-		return 0;
 	cube_journal_job(j);
 	return cube_journal_flush(j->cube, err);
 }
 
 static void run_started(struct cube_job *j, const char *text, size_t len)
 {
-	struct cube_err lost;
-
 	if (j->session != NULL) {
 		cube_session_started(j->session);
 		if (j->of_exec)
 			cube_session_show(j->session, j);
 	}
-	(void)run_journal(j, false, &lost); /* kept for the next flush */
 	run_announce(j, text, len);
 	cube_wake(&j->changed);
 	cube_job_feed(j);
@@ -177,7 +171,7 @@ void cube_job_start(struct cube_job *j, const char *text, size_t len)
 		j->started_wall = cube_clock_wall();
 		own->boot = cube_own(j->cube)->boot;
 		cube_job_input_start(j);
-		r = run_journal(j, true, &err);
+		r = run_journal(j, &err);
 	}
 	if (r == 0)
 		r = run_send(j, text, len, &err);

@@ -417,9 +417,11 @@ void cube_cube_adopt(struct cube_cube *c)
 	if (!own->recovered)
 		return;
 	own->recovered = false;
-	if (own->held && c->phase != CUBE_REMOVED && cube_cube_remove(c, NULL, NULL) == 0)
+	if (own->held && own->holders == 0 && c->phase != CUBE_REMOVED &&
+	    cube_cube_remove(c, NULL, NULL) == 0)
 		return; /* whoever held it had his end with the daemon's */
 	if (c->phase != CUBE_REMOVED) {
+		cube_job_inputs_end(c);
 		cube_ports_resume(c);
 		cube_checkpoints_resume(c);
 	}

@@ -20,6 +20,7 @@
 #include "ctl/domain.h"
 #include "fs/fuse/fuse.h"
 #include "fs/p9/listen.h"
+#include "fs/takeover.h"
 
 #define DAEMON_SHUTDOWN_MS 5000 /* for what is under way at backends */
 #define DAEMON_9P_MS       5000 /* for what connections were about */
@@ -36,6 +37,7 @@ struct daemon {
 	struct cube_fuse *fuse; /* NULL: there is no mount */
 	struct cube_p9 *p9;     /* NULL: not asked for */
 	struct cube_tree *tree;
+	struct cube_keep *keep;
 	struct cube_watch *signals;
 	int signal_fd;
 	struct cube_post post; /* FUSE has ended */
@@ -192,7 +194,10 @@ static int daemon_open_p9(struct daemon *d, const struct cube_files_options *fil
 {
 	struct cube_p9_access access = {.token_file = d->o->p9_token_file};
 	struct cube_p9_options o = {.loop = d->loop, .tree = d->tree, .files = *files};
-	int r = cube_p9_conf(d->o->conf, &o.limits, &access, err);
+	int r;
+
+	o.files.keep = NULL; /* its connections end with this process */
+	r = cube_p9_conf(d->o->conf, &o.limits, &access, err);
 
 	if (r == 0)
 		r = cube_p9_new(&o, &d->p9, err);
@@ -204,15 +209,19 @@ static int daemon_open_p9(struct daemon *d, const struct cube_files_options *fil
 static int daemon_open_fs(struct daemon *d, struct cube_err *err)
 {
 	const struct cube_daemon_options *o = d->o;
-	struct cube_files_options fo = {
-		.symlinks_raw = o->symlinks_raw, .owners_raw = o->owners_raw, .uid = o->uid, .gid = o->gid};
+	struct cube_files_options fo = {.symlinks_raw = o->symlinks_raw,
+					.owners_raw = o->owners_raw,
+					.uid = o->uid,
+					.gid = o->gid,
+					.keep = d->keep};
 	struct cube_fuse_options fuse = {.loop = d->loop,
 					 .fd = o->fuse_fd,
+					 .keep = d->keep,
 					 .uid = o->uid,
 					 .debug = o->debug,
 					 .ready = o->ready,
 					 .ctx = o->ctx};
-	struct cube_tree_options to = {.domain = d->domain};
+	struct cube_tree_options to = {.domain = d->domain, .keep = d->keep};
 	int r;
 
 	d->files = cube_files_space_new(&fo);
@@ -226,7 +235,7 @@ static int daemon_open_fs(struct daemon *d, struct cube_err *err)
 		to.watcher = cube_fuse_watcher(d->fuse);
 	}
 	d->tree = cube_tree_new(&to);
-	if (d->tree == NULL)
+	if (d->tree == NULL || (d->fuse != NULL && cube_fuse_restore(d->fuse, d->tree) < 0))
 		return cube_fail(err, -ENOMEM, "out of memory");
 	return o->n_p9 > 0 ? daemon_open_p9(d, &fo, err) : 0;
 }
@@ -245,6 +254,17 @@ static int daemon_open(struct daemon *d, struct cube_err *err)
 	if (r == 0)
 		r = cube_domain_open(&o, &d->domain, err);
 	return r < 0 ? r : daemon_open_fs(d, err);
+}
+
+/* What outlives this process, and what it has from the one before. First of all: open files have their numbers. */
+static int daemon_keep(struct daemon *d, struct cube_err *err)
+{
+	int r;
+
+	if (d->o->keep_fd < 0)
+		return 0;
+	r = cube_keep_open(d->o->keep_fd, &d->keep, err);
+	return r == 0 ? cube_takeover(d->keep, err) : r;
 }
 
 static int daemon_start(struct daemon *d, struct cube_err *err)
@@ -275,6 +295,7 @@ static void daemon_close(struct daemon *d)
 	if (d->files != NULL)
 		cube_files_space_free(d->files);
 	cube_loop_free(d->loop);
+	cube_keep_close(d->keep);
 }
 
 int cube_daemon_run(const struct cube_daemon_options *o, struct cube_err *err)
@@ -286,7 +307,9 @@ int cube_daemon_run(const struct cube_daemon_options *o, struct cube_err *err)
 	daemon_raise_limits();
 	daemon_catch_nudges();
 	(void)umask(0); /* the kernel applied the caller's */
-	r = daemon_open(&d, err);
+	r = daemon_keep(&d, err);
+	if (r == 0)
+		r = daemon_open(&d, err);
 	if (r == 0)
 		r = daemon_start(&d, err);
 	if (r < 0) {

@@ -12,7 +12,8 @@
 struct cube_daemon_options {
 	const char *state_dir;
 	const struct cube_conf *conf;
-	int fuse_fd;           /* mounted; stays the caller's; -1: there is no mount */
+	int fuse_fd; /* mounted; stays the caller's; -1: there is no mount */
+	int keep_fd; /* what outlives a worker (keep/keep.h); stays the caller's. -1: nothing does */
 	const char *const *p9; /* addresses to serve 9P on */
 	unsigned n_p9;
 	const char *p9_token_file; /* NULL: what the configuration says */

@@ -22,6 +22,9 @@
 #include "backends/base/macros.h"
 #include "backends/registry.h"
 #include "fs/daemon.h"
+#include "fs/revive.h"
+#include "fs/takeover.h"
+#include "fs/keep/keep.h"
 #include "fs/tree/proc.h"
 
 #define SUPERVISE_READY     "ready"
@@ -40,6 +43,7 @@ struct process {
 	struct cube_start *start;
 	int fuse_fd;
 	int keeper_fd; /* worker's end of the line to the keeper */
+	int keep_fd;   /* what outlives a worker */
 	int mounts_fd; /* keeper's: mountinfo, open since before the mount was made, so that no end of it is missed */
 	uid_t uid; /* before any namespace was entered */
 	gid_t gid;
@@ -168,8 +172,20 @@ struct supervise_eyes {
 	int mounts; /* mountinfo: polled, tells of every change */
 };
 
-/* Waits for @child, handing signals on to it. Its wait status. */
-static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struct cube_start *s)
+/* Has @child ended? What else ended, a holder of open files, is nobody's. */
+static bool supervise_reap(pid_t child, int *status)
+{
+	pid_t pid;
+
+	while ((pid = waitpid(-1, status, WNOHANG)) > 0)
+		if (pid == child)
+			return true;
+	return false;
+}
+
+/* Waits for @child, handing signals on to it; *ret_told: one of them told us to end. Its wait status. */
+static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struct cube_start *s,
+			   bool *ret_told)
 {
 	struct pollfd p[3] = {{.fd = eyes->signal_fd, .events = POLLIN},
 			      {.fd = eyes->line, .events = POLLIN},
@@ -181,8 +197,10 @@ static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struc
 		if (poll(p, 3, -1) < 0)
 			continue;
 		while (read(eyes->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-			if (info.ssi_signo != SIGCHLD)
-				(void)kill(child, SIGTERM);
+			if (info.ssi_signo == SIGCHLD)
+				continue;
+			*ret_told = true;
+			(void)kill(child, SIGTERM);
 		}
 		if (p[1].revents != 0 && !keeper_hear(eyes->line, s) && p[1].revents & (POLLHUP | POLLERR))
 			p[1].fd = -1;
@@ -192,7 +210,7 @@ static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struc
 			(void)kill(child, SIGTERM);
 			p[2].fd = -1;
 		}
-		if (waitpid(child, &status, WNOHANG) == child)
+		if (supervise_reap(child, &status))
 			return status;
 	}
 }
@@ -246,6 +264,7 @@ static int worker_run(struct process *p)
 	struct cube_daemon_options o = {.state_dir = p->start->state.path,
 					.conf = p->start->conf,
 					.fuse_fd = p->fuse_fd,
+					.keep_fd = p->keep_fd,
 					.uid = p->uid,
 					.gid = p->gid,
 					.symlinks_raw = opts->symlinks_raw,
@@ -304,34 +323,60 @@ static int supervisor_prepare(const struct cube_start *s, struct cube_err *err)
 	return r;
 }
 
+/* Workers, one after the other, as long as they die and nobody has told us to end. The exit code. */
+static int supervisor_serve(struct process *p, int signal_fd)
+{
+	struct cube_revive v;
+	struct cube_err err = {0};
+	bool told = false;
+	int status;
+	pid_t worker;
+
+	if (cube_revive_init(&v, p->keep_fd, &err) < 0)
+		return supervise_fail(p->start, &err);
+	do {
+		cube_revive_begin(&v);
+		worker = supervise_fork();
+		if (worker == 0) {
+			(void)prctl(PR_SET_NAME, "cubefs");
+			supervise_unblock_child();
+			cube_revive_done(&v);
+			return worker_run(p);
+		}
+		if (worker < 0) {
+			cube_fail_errno(&err, "the worker cannot be started");
+			return supervise_fail(p->start, &err);
+		}
+		cube_close_auto(&p->start->ready_fd);
+		p->start->ready_fd = -1;
+		status =
+			supervise_watch(worker, &(struct supervise_eyes){signal_fd, -1, -1}, p->start, &told);
+	} while (cube_revive_again(&v, status, told, signal_fd));
+	cube_takeover_end(v.keep);
+	cube_revive_done(&v);
+	supervise_note_end("worker", status);
+	return supervise_code(status);
+}
+
 static int supervisor_run(struct process *p)
 {
 	struct cube_err err = {0};
-	int signal_fd, status;
-	pid_t worker;
+	int signal_fd, code;
 
 	(void)prctl(PR_SET_NAME, "cubefs-super");
-	if (supervisor_prepare(p->start, &err) < 0)
+	if (supervisor_prepare(p->start, &err) < 0 || cube_keep_make(&p->keep_fd, &err) < 0)
 		return supervise_fail(p->start, &err);
 	cube_mount_let_go(&p->start->mount);
 	signal_fd = supervise_signals();
-	worker = signal_fd < 0 ? -1 : supervise_fork();
-	if (worker == 0) {
-		(void)prctl(PR_SET_NAME, "cubefs");
-		supervise_unblock_child();
-		(void)close(signal_fd);
-		return worker_run(p);
-	}
-	if (worker < 0) {
-		cube_fail_errno(&err, "the worker cannot be started");
+	if (signal_fd < 0) {
+		cube_fail_errno(&err, "signalfd");
 		return supervise_fail(p->start, &err);
 	}
-	cube_close_auto(&p->start->ready_fd);
+	code = supervisor_serve(p, signal_fd);
 	cube_close_auto(&p->keeper_fd);
-	status = supervise_watch(worker, &(struct supervise_eyes){signal_fd, -1, -1}, p->start);
-	supervise_note_end("worker", status);
+	cube_close_auto(&p->keep_fd);
 	(void)close(signal_fd);
-	return supervise_code(status);
+	return code;
 }
 
 /* ---- keeper ---- */
@@ -341,6 +386,7 @@ static int keeper_run(struct process *p, int line[2])
 	struct cube_start *s = p->start;
 	int signal_fd = supervise_signals(), status;
 	struct supervise_eyes eyes = {signal_fd, line[0], p->mounts_fd};
+	bool told = false;
 	struct cube_err err = {0};
 	pid_t supervisor = signal_fd < 0 ? -1 : supervise_fork();
 
@@ -360,7 +406,7 @@ static int keeper_run(struct process *p, int line[2])
 		status = supervise_fail(s, &err);
 	} else {
 		cube_close_auto(&s->ready_fd);
-		status = supervise_watch(supervisor, &eyes, s);
+		status = supervise_watch(supervisor, &eyes, s, &told);
 		supervise_note_end("supervisor", status);
 		status = supervise_code(status);
 	}
@@ -373,7 +419,12 @@ static int keeper_run(struct process *p, int line[2])
 
 int cube_supervise(struct cube_start *s)
 {
-	struct process p = {.start = s, .fuse_fd = -1, .mounts_fd = -1, .uid = geteuid(), .gid = getegid()};
+	struct process p = {.start = s,
+			    .fuse_fd = -1,
+			    .keep_fd = -1,
+			    .mounts_fd = -1,
+			    .uid = geteuid(),
+			    .gid = getegid()};
 	struct cube_err err = {0};
 	int line[2];
 

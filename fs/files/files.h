@@ -40,6 +40,7 @@
 
 #include "backends/backend.h"
 #include "backends/base/cancel.h"
+#include "fs/keep/keep.h"
 
 /* Set in every node id of this module, never in one of the synthetic tree's. */
 #define CUBE_FILES_ID (UINT64_C(1) << 62)
@@ -53,6 +54,7 @@ struct cube_files_options {
 	bool owners_raw;   /* -o owners=raw: no exchange of the mounting user's ids and root's */
 	uid_t uid;         /* who mounted */
 	gid_t gid;
+	struct cube_keep *keep; /* what outlives this process; NULL: nothing does */
 };
 
 /* Who asks: only for what belongs to whom; access is decided by the front end and the kernel. */
@@ -76,6 +78,17 @@ void cube_files_space_free(struct cube_files_space *s); /* no call under way, al
  * cube_files_owner. One reference for the caller. */
 int cube_files_attach(struct cube_files_space *s, struct cube_root *root, uint64_t seed, void *owner,
 		      struct cube_files **ret);
+/* The same for a tree that a process before this one had shown, with that root's id: its nodes come with
+ * cube_files_restore. @record is that of cube_files_keep_as. */
+int cube_files_attach_again(struct cube_files_space *s, struct cube_root *root, uint64_t seed, void *owner,
+			    uint64_t root_id, uint32_t record, struct cube_files **ret);
+/* It is the one of that record of fs/keep: from now on its nodes are written down. Before any of them is made. */
+void cube_files_keep_as(struct cube_files *f, uint32_t record);
+/* Once, after all that is attached again is: nodes and locks of the process before get their numbers. -ENOMEM. */
+int cube_files_restore(struct cube_files_space *s);
+/* The node of that id is open as @fd, which is taken over: as open and opendir. */
+int cube_files_adopt(struct cube_files_space *s, uint64_t id, int fd, int flags, bool is_dir,
+		     struct cube_files_handle **ret);
 /* The tree is gone or replaced: its nodes are stale from now on, handles too (files that are open for
  * reading by system calls already under way end normally). The caller's reference ends. */
 void cube_files_detach(struct cube_files *f);
@@ -135,6 +148,10 @@ int cube_files_rmdir(struct cube_files_space *s, uint64_t parent, const char *na
 /* flags: RENAME_NOREPLACE, RENAME_EXCHANGE. Between two trees: -EXDEV. */
 int cube_files_rename(struct cube_files_space *s, uint64_t parent, const char *name, uint64_t new_parent,
 		      const char *new_name, unsigned flags);
+
+/* Such a rename was done by the process before, which had no time to note it. */
+int cube_files_renamed(struct cube_files_space *s, uint64_t parent, const char *name, uint64_t new_parent,
+		       const char *new_name);
 
 /* flags: open(2)'s. A fifo, socket or device: -ENXIO (no effect outside). */
 int cube_files_open(struct cube_files_space *s, uint64_t id, int flags, struct cube_files_handle **ret);

@@ -24,6 +24,7 @@
 #include <stdatomic.h>
 
 #include "backends/base/list.h"
+#include "backends/base/map.h"
 #include "fs/files/files.h"
 #include "fs/files/hash.h"
 
@@ -93,6 +94,7 @@ struct cube_files {
 	struct cube_fpoint *points;                     /* that of "/" */
 	struct cube_fnode *root;
 	uint64_t root_id;
+	uint32_t kept;            /* its record; CUBE_KEEP_NONE: it is not written down */
 	struct cube_list handles; /* open ones that are not void yet; under space.lock */
 };
 
@@ -105,6 +107,9 @@ struct cube_files_space {
 	pthread_rwlock_t lock;
 	struct cube_fhash by_id, by_place, by_object;
 	uint64_t last_id;
+	struct cube_imap
+		*again; /* trees that were attached again, by record plus 1, until they are restored */
+	bool restoring;
 	struct cube_list lru; /* directories that are open, the next to be closed first */
 	unsigned n_lru, max_lru;
 	pthread_mutex_t locks;
@@ -128,6 +133,7 @@ struct cube_fnode {
 	bool is_top;                     /* the root of `mount` */
 	bool is_void;                    /* something is mounted here inside: empty */
 	bool in_objects;
+	bool is_dead; /* on its way out */
 	struct cube_fhash_link by_id, by_object;
 	struct cube_fobject object;
 	struct cube_fplace *places;    /* directories and links: one, for ever; the tree's root: none */
@@ -141,6 +147,7 @@ struct cube_fnode {
 	atomic_bool used; /* `dir` was, since the LRU last looked */
 	struct stat
 		*gone; /* directories: removed through us; as it was at its end. Under space.lock, set once */
+	uint32_t kept, kept_seq; /* its record (kept.c) */
 };
 
 /* A name of a node. Found by (parent, name) while `hashed`; when it turned out to belong to another object
@@ -211,6 +218,9 @@ void cube_fplace_attach_locked(struct cube_fplace *p, struct cube_fnode *n);
 void cube_fplace_free_locked(struct cube_fplace *p); /* whatever it is a name of */
 /* The name is not its node's any more: because it was @removed through us, or because it turned out so. */
 void cube_fplace_drop_locked(struct cube_fplace *p, bool removed);
+struct cube_fnode *cube_fnode_find_id_locked(const struct cube_files_space *s, uint64_t id);
+struct cube_fnode *cube_fnode_make_locked(struct cube_files *f, const struct cube_fobject *object,
+					  uint64_t id);
 struct cube_fnode *cube_fnode_new_locked(struct cube_files *f, const struct cube_fobject *object);
 struct cube_fnode *cube_fnode_by_object_locked(const struct cube_fmount *m, struct cube_files *f,
 					       const struct cube_fobject *object);
@@ -355,6 +365,16 @@ void cube_fdirbuf_free(struct cube_fdirbuf *b);
 void cube_flock_drop_of(const struct cube_files_handle *h);
 /* All lock owners' descriptors of a node; for its end (detached: voided). */
 void cube_flock_drop_all(struct cube_fnode *n);
+
+/* The owner's description as the process before had it; @fd is taken over on success. */
+int cube_flock_restore(struct cube_fnode *n, uint64_t owner, bool writes, int fd, uint32_t record);
+
+/* ---- kept.c: for the next process ---- */
+void cube_fkept_node_locked(struct cube_fnode *n); /* it is new, or something of it has changed */
+void cube_fkept_node_gone_locked(struct cube_fnode *n);
+void cube_fkept_give(struct cube_files_space *s, uint32_t record);
+uint32_t cube_fkept_lock(struct cube_fnode *n, uint64_t owner, int fd, bool writes);
+void cube_fkept_lock_gone(struct cube_files_space *s, uint32_t record);
 
 /* ---- lockwait.c ---- */
 

@@ -27,10 +27,15 @@ struct lock_owner {
 	pid_t pid;                          /* who set the latest, for whoever asks; 0: not known */
 	const struct cube_files_handle *by; /* through which */
 	struct cube_ffd *reads, *writes;    /* NULL: not opened yet */
+	uint32_t kept[2];                   /* their records (kept.c) */
+	struct cube_files_space *space;
 };
 
+/* The records first: a descriptor's number is another file's right after. */
 static void lock_owner_free(struct lock_owner *o)
 {
+	cube_fkept_lock_gone(o->space, o->kept[0]);
+	cube_fkept_lock_gone(o->space, o->kept[1]);
 	cube_ffd_unref(o->reads);
 	cube_ffd_unref(o->writes);
 	cube_free(o);
@@ -62,9 +67,8 @@ static void lock_get(const struct cube_files_handle *h, uint64_t id, struct cube
 }
 
 /* @fd becomes the owner's, unless another thread was faster: then *fd is that one's. */
-static int lock_put(const struct cube_files_handle *h, uint64_t id, bool writes, struct cube_ffd **fd)
+static int lock_put(struct cube_fnode *n, uint64_t id, bool writes, uint32_t record, struct cube_ffd **fd)
 {
-	struct cube_fnode *n = h->n;
 	struct cube_files_space *s = n->tree->space;
 	struct lock_owner *o, *fresh = cube_calloc(1, sizeof(*fresh));
 	struct cube_ffd **slot, *old;
@@ -76,12 +80,16 @@ static int lock_put(const struct cube_files_handle *h, uint64_t id, bool writes,
 	if (o == NULL) {
 		o = cube_steal(fresh);
 		o->id = id;
+		o->space = s;
+		o->kept[0] = o->kept[1] = CUBE_KEEP_NONE;
 		cube_list_push(&n->lock_owners, &o->in_node);
 	}
 	slot = writes ? &o->writes : &o->reads;
 	old = *fd;
-	if (*slot == NULL)
+	if (*slot == NULL) {
 		*slot = cube_ffd_ref(old);
+		o->kept[writes] = record != CUBE_KEEP_NONE ? record : cube_fkept_lock(n, id, old->fd, writes);
+	}
 	*fd = cube_ffd_ref(*slot);
 	(void)pthread_mutex_unlock(&s->locks);
 	cube_ffd_unref(old);
@@ -114,12 +122,19 @@ static int lock_open(struct cube_files_handle *h, uint64_t id, bool writes, stru
 	*ret = cube_ffd_new(fd);
 	if (*ret == NULL)
 		return -ENOMEM;
-	r = lock_put(h, id, writes, ret);
+	r = lock_put(h->n, id, writes, CUBE_KEEP_NONE, ret);
 	if (r == 0)
 		r = cube_fhandle_ok(h); /* detached meanwhile: what was opened may be nothing */
 	if (r < 0)
 		cube_ffd_unref(cube_steal(*ret));
 	return r;
+}
+
+int cube_flock_restore(struct cube_fnode *n, uint64_t owner, bool writes, int fd, uint32_t record)
+{
+	cube_auto_ffd f = cube_ffd_wrap(fd);
+
+	return f == NULL ? -ENOMEM : lock_put(n, owner, writes, record, &f);
 }
 
 static int lock_set(const struct cube_ffd *f, const struct flock *lock, int cmd)

@@ -9,7 +9,7 @@
 #define NODE_PLACES                                                                                          \
 	16 /* names remembered of a file; more hard links than these are looked up again when needed */
 
-static struct cube_fnode *node_find_locked(const struct cube_files_space *s, uint64_t id)
+struct cube_fnode *cube_fnode_find_id_locked(const struct cube_files_space *s, uint64_t id)
 {
 	struct cube_fhash_link *l = cube_fhash_first(&s->by_id, cube_fhash_mix(id, 0));
 
@@ -27,7 +27,7 @@ int cube_fnode_pin(struct cube_files_space *s, uint64_t id, struct cube_fnode **
 	struct cube_fnode *n;
 
 	(void)pthread_rwlock_rdlock(&s->lock);
-	n = node_find_locked(s, id);
+	n = cube_fnode_find_id_locked(s, id);
 	if (n != NULL && !atomic_load(&n->tree->detached))
 		atomic_fetch_add(&n->pins, 1);
 	else
@@ -49,7 +49,7 @@ static void node_collect(struct cube_files_space *s, uint64_t id)
 	struct cube_fnode *n;
 
 	(void)pthread_rwlock_wrlock(&s->lock);
-	n = node_find_locked(s, id);
+	n = cube_fnode_find_id_locked(s, id);
 	if (n != NULL)
 		cube_fnode_collect_locked(n);
 	(void)pthread_rwlock_unlock(&s->lock);
@@ -89,7 +89,7 @@ void cube_fnode_uncount(struct cube_files_space *s, uint64_t id, uint64_t n)
 	struct cube_fnode *node;
 
 	(void)pthread_rwlock_rdlock(&s->lock);
-	node = node_find_locked(s, id);
+	node = cube_fnode_find_id_locked(s, id);
 	if (node != NULL) {
 		have = atomic_load(&node->lookups);
 		do
@@ -229,7 +229,8 @@ int cube_fnode_new_root(struct cube_files *f)
 	struct cube_fobject object = {.dev = f->mounts[0].dev, .ino = f->mounts[0].ino, .type = S_IFDIR};
 
 	(void)pthread_rwlock_wrlock(&s->lock);
-	f->root = cube_fnode_new_locked(f, &object);
+	f->root = f->root_id != 0 ? cube_fnode_make_locked(f, &object, f->root_id)
+				  : cube_fnode_new_locked(f, &object);
 	if (f->root != NULL) {
 		f->root->mount = &f->mounts[0];
 		f->root->point = f->points;

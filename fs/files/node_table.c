@@ -52,6 +52,7 @@ void cube_fplace_attach_locked(struct cube_fplace *p, struct cube_fnode *n)
 	p->parent->n_children++;
 	cube_fhash_add(&n->tree->space->by_place, &p->link, table_place_hash(p->parent, p->name));
 	p->hashed = true;
+	cube_fkept_node_locked(n);
 }
 
 static void place_unhash_locked(struct cube_fplace *p)
@@ -64,6 +65,8 @@ static void place_unhash_locked(struct cube_fplace *p)
 void cube_fplace_free_locked(struct cube_fplace *p)
 {
 	struct cube_fplace **at = &p->node->places;
+	struct cube_fnode *n = p->node;
+	bool first = *at == p;
 
 	place_unhash_locked(p);
 	while (*at != p)
@@ -72,6 +75,8 @@ void cube_fplace_free_locked(struct cube_fplace *p)
 	p->node->n_places--;
 	p->parent->n_children--;
 	cube_free(p);
+	if (first && !n->is_dead)
+		cube_fkept_node_locked(n);
 }
 
 static bool node_by_path(const struct cube_fnode *n)
@@ -99,11 +104,23 @@ void cube_fplace_drop_locked(struct cube_fplace *p, bool removed)
 
 struct cube_fnode *cube_fnode_new_locked(struct cube_files *f, const struct cube_fobject *object)
 {
+	struct cube_keep *keep = f->space->options.keep;
+	uint64_t id = CUBE_FILES_ID | ++f->space->last_id;
+
+	if (keep != NULL)
+		atomic_store_explicit(&keep->head->last_file, f->space->last_id, memory_order_relaxed);
+	return cube_fnode_make_locked(f, object, id);
+}
+
+struct cube_fnode *cube_fnode_make_locked(struct cube_files *f, const struct cube_fobject *object,
+					  uint64_t id)
+{
 	struct cube_fnode *n = cube_calloc(1, sizeof(*n));
 
 	if (n == NULL)
 		return NULL;
-	n->id = CUBE_FILES_ID | ++f->space->last_id;
+	n->id = id;
+	n->kept = CUBE_KEEP_NONE;
 	n->tree = cube_files_ref(f);
 	n->object = *object;
 	atomic_init(&n->pins, 0);
@@ -148,6 +165,8 @@ void cube_fnode_set_object_locked(struct cube_fnode *n, const struct cube_fobjec
 		return;
 	cube_fhash_add(h, &n->by_object, table_object_hash(n->mount, n->tree, o));
 	n->in_objects = true;
+	if (n->kept != CUBE_KEEP_NONE)
+		cube_fkept_node_locked(n);
 }
 
 static bool node_is_dead(const struct cube_fnode *n)
@@ -161,6 +180,7 @@ static void node_free_locked(struct cube_fnode *n)
 {
 	struct cube_files *f = n->tree;
 
+	cube_fkept_node_gone_locked(n);
 	cube_flru_drop_locked(n);
 	cube_fnode_set_object_locked(n, NULL);
 	cube_fhash_remove(&f->space->by_id, &n->by_id);
@@ -197,6 +217,9 @@ void cube_fnode_collect_locked(struct cube_fnode *n)
 	node_chain(&dead, n);
 	while (dead != NULL) {
 		n = node_unchain(&dead);
+		cube_fkept_node_gone_locked(n);
+		n->kept = CUBE_KEEP_NONE;
+		n->is_dead = true;
 		while (n->places != NULL) {
 			struct cube_fnode *parent = n->places->parent;
 

@@ -76,6 +76,26 @@ static int rename_run(const struct cube_fdoor *from, const char *name, const str
 	return r;
 }
 
+int cube_files_renamed(struct cube_files_space *s, uint64_t parent, const char *name, uint64_t new_parent,
+		       const char *new_name)
+{
+	cube_auto_fdoor from = {.n = NULL}, to = {.n = NULL};
+	struct cube_fmove move;
+	int r = remove_open(s, parent, name, &from);
+
+	if (r == 0)
+		r = remove_open(s, new_parent, new_name, &to);
+	if (r == 0 && from.n->tree != to.n->tree)
+		r = -EXDEV;
+	if (r == 0)
+		r = cube_fmove_init(&move, from.n, name, to.n, new_name, false);
+	if (r < 0)
+		return r;
+	cube_fmove_commit(&move);
+	cube_fmove_done(&move);
+	return 0;
+}
+
 int cube_files_rename(struct cube_files_space *s, uint64_t parent, const char *name, uint64_t new_parent,
 		      const char *new_name, unsigned flags)
 {

@@ -79,6 +79,8 @@ struct cube_files_space *cube_files_space_new(const struct cube_files_options *o
 		return NULL;
 	}
 	s->options = *options;
+	if (options->keep != NULL)
+		s->last_id = atomic_load(&options->keep->head->last_file);
 	s->fds_dir = s->nothing = -1;
 	s->umask = space_umask();
 	s->max_lru = cube_flru_limit();
@@ -98,6 +100,7 @@ void cube_files_space_free(struct cube_files_space *s)
 	cube_fnode_collect_all_locked(s); /* the kernel sends no FORGET at an unmount */
 	(void)pthread_rwlock_unlock(&s->lock);
 	cube_flockwait_free(s->lockwait);
+	cube_imap_free(s->again);
 	cube_fhash_done(&s->by_id);
 	cube_fhash_done(&s->by_place);
 	cube_fhash_done(&s->by_object);
@@ -121,8 +124,8 @@ static void tree_set_owners(struct cube_files *f, const struct cube_root *root)
 	f->other_rights = f->id_count > 0 && (f->uid_base != geteuid() || f->gid_base != getegid());
 }
 
-int cube_files_attach(struct cube_files_space *s, struct cube_root *root, uint64_t seed, void *owner,
-		      struct cube_files **ret)
+static int tree_attach(struct cube_files_space *s, struct cube_root *root, uint64_t seed, void *owner,
+		       uint64_t root_id, struct cube_files **ret)
 {
 	struct cube_files *f = cube_calloc(1, sizeof(*f));
 	int r;
@@ -130,6 +133,8 @@ int cube_files_attach(struct cube_files_space *s, struct cube_root *root, uint64
 	if (f == NULL)
 		return -ENOMEM;
 	f->space = s;
+	f->kept = CUBE_KEEP_NONE;
+	f->root_id = root_id;
 	f->seed = seed;
 	f->owner = owner;
 	atomic_init(&f->refs, 1);
@@ -150,6 +155,30 @@ int cube_files_attach(struct cube_files_space *s, struct cube_root *root, uint64
 	for (unsigned i = 0; i < root->n_mounts; i++)
 		root->mounts[i].fd = -1;
 	*ret = f;
+	return 0;
+}
+
+int cube_files_attach(struct cube_files_space *s, struct cube_root *root, uint64_t seed, void *owner,
+		      struct cube_files **ret)
+{
+	return tree_attach(s, root, seed, owner, 0, ret);
+}
+
+/* Several threads may do this at once, each for a tree of its own. */
+int cube_files_attach_again(struct cube_files_space *s, struct cube_root *root, uint64_t seed, void *owner,
+			    uint64_t root_id, uint32_t record, struct cube_files **ret)
+{
+	int r = tree_attach(s, root, seed, owner, root_id, ret);
+
+	if (r < 0)
+		return r;
+	(*ret)->kept = record;
+	(void)pthread_rwlock_wrlock(&s->lock);
+	if (s->again == NULL)
+		s->again = cube_imap_new();
+	if (s->again != NULL)
+		(void)cube_imap_put(s->again, (uint64_t)record + 1, *ret);
+	(void)pthread_rwlock_unlock(&s->lock);
 	return 0;
 }
 
@@ -246,6 +275,8 @@ void cube_files_unref(struct cube_files *f)
 {
 	if (f == NULL || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) > 1)
 		return;
+	if (f->space->options.keep != NULL)
+		cube_keep_give(&f->space->options.keep->roots, f->kept);
 	cube_fmount_clear(f);
 	cube_free(f);
 }

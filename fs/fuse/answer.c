@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tree answers, in the kernel's words. */
 #include <errno.h>
+#include <fcntl.h>
 
 #include "backends/base/alloc.h"
 #include "fs/fuse/priv.h"
@@ -123,16 +124,34 @@ static void answer_released(struct cube_req *r, int result)
 }
 
 /* The caller went while its open was answered: no RELEASE will come. */
-static void answer_give_up(struct cube_fuse *f, struct cube_handle *h)
+static void answer_give_up(struct cube_fuse *f, uint64_t fh, struct cube_handle *h)
 {
 	struct cube_req *r = cube_calloc(1, sizeof(*r));
 
+	cube_fh_set(&f->fh, fh, NULL); /* the record stays taken until the tree has closed it */
 	if (r == NULL)
 		return; /* it is freed with the tree */
 	r->op = CUBE_REQ_RELEASE;
 	r->handle = h;
 	r->done = answer_released;
 	cube_tree_submit(f->tree, r);
+}
+
+bool cube_fuse_opened_before(const struct cube_fuse_args *a)
+{
+	uint64_t fh = cube_fh_opened(&a->f->fh, a->unique);
+	const struct cube_keep_handle *k = cube_fh_record(&a->f->fh, fh);
+	uint32_t flags = 0;
+
+	if (k == NULL || cube_fh_get(&a->f->fh, fh) == NULL)
+		return false;
+	if (k->kind == CUBE_KEEP_TREE)
+		flags = CUBE_FOPEN_DIRECT_IO | ((k->flags & O_ACCMODE) == O_RDWR ? CUBE_FOPEN_STREAM : 0);
+	if (k->kind == CUBE_KEEP_FILE)
+		(void)cube_fuse_reply_passing(a->req, fh, k->backing);
+	else
+		(void)cube_fuse_reply_open(a->req, fh, flags);
+	return true;
 }
 
 static void answer_open(struct cube_fuse_call *c)
@@ -143,8 +162,9 @@ static void answer_open(struct cube_fuse_call *c)
 		flags |= CUBE_FOPEN_STREAM;
 	if (!c->r.flushes)
 		flags |= CUBE_FOPEN_NOFLUSH;
-	if (cube_fuse_reply_open(c->a.req, (uintptr_t)c->r.opened, flags) == -ENOENT)
-		answer_give_up(c->a.f, c->r.opened);
+	cube_fh_set(&c->a.f->fh, c->fh, c->r.opened);
+	if (cube_fuse_reply_open(c->a.req, c->fh, flags) == -ENOENT)
+		answer_give_up(c->a.f, c->fh, c->r.opened);
 }
 
 static void answer_read(struct cube_fuse_call *c)
@@ -169,7 +189,7 @@ static void answer_poll(struct cube_fuse_call *c)
 
 static void answer_opendir(struct cube_fuse_call *c)
 {
-	(void)cube_fuse_dir_open(c->a.req, NULL, 0);
+	(void)cube_fuse_dir_open(&c->a, NULL);
 }
 
 static void answer_listing(struct cube_fuse_call *c)
@@ -194,6 +214,10 @@ static void (*const answer_ops[CUBE_REQ_COUNT])(struct cube_fuse_call *) = {
 
 void cube_fuse_answer(struct cube_fuse_call *c, int result)
 {
+	if (c->r.op == CUBE_REQ_RELEASE)
+		cube_fh_give(&c->a.f->fh, c->a.fi.fh);
+	if (result < 0 && c->fh != 0)
+		cube_fh_give(&c->a.f->fh, c->fh);
 	if (result < 0)
 		(void)fuse_reply_err(c->a.req, -result);
 	else

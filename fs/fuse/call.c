@@ -20,7 +20,18 @@ struct cube_caller cube_fuse_caller(fuse_req_t req)
 
 struct cube_fuse_args cube_fuse_args_of(fuse_req_t req, uint64_t node)
 {
-	return (struct cube_fuse_args){.f = fuse_req_userdata(req), .req = req, .node = node};
+	struct cube_fuse_journal_now now = cube_fuse_journal_now();
+
+	return (struct cube_fuse_args){.f = fuse_req_userdata(req),
+				       .req = req,
+				       .node = node,
+				       .unique = now.unique,
+				       .again = now.again};
+}
+
+void *cube_fuse_open_of(const struct cube_fuse_args *a)
+{
+	return cube_fh_get(&a->f->fh, a->fi.fh);
 }
 
 static void call_free(struct cube_fuse_call *c)
@@ -110,7 +121,9 @@ static void call_fill(struct cube_fuse_call *c)
 	r->name = a->name;
 	r->new_name = a->new_name;
 	r->flags = a->has_fi ? (unsigned)a->fi.flags : a->flags;
-	r->handle = a->has_fi && a->fi.fh != 0 ? (struct cube_handle *)(uintptr_t)a->fi.fh : NULL;
+	r->handle = a->has_fi ? cube_fuse_open_of(a) : NULL;
+	r->unique = a->unique;
+	r->again = a->again;
 	r->offset = (uint64_t)a->off;
 	r->data = a->data;
 	r->size = a->size;
@@ -130,11 +143,24 @@ static void call_fill(struct cube_fuse_call *c)
 		r->poller = c->a.poller;
 }
 
+/* A close that was done, and not answered, by the worker before; an open likewise; what is open no more. */
+static bool call_is_over(const struct cube_fuse_args *a, const struct cube_fuse_op *op)
+{
+	if (a->has_fi && a->fi.fh != 0 && cube_fuse_open_of(a) == NULL) {
+		(void)fuse_reply_err(a->req,
+				     op->op == CUBE_REQ_RELEASE || op->op == CUBE_REQ_FLUSH ? 0 : ESTALE);
+		return true;
+	}
+	return a->again && op->op == CUBE_REQ_OPEN && cube_fuse_opened_before(a);
+}
+
 void cube_fuse_dispatch(const struct cube_fuse_args *a, const struct cube_fuse_op *op)
 {
 	struct cube_fuse_call *c;
 	struct cube_fuse *f = a->f;
 
+	if (call_is_over(a, op))
+		return;
 	if ((a->node & CUBE_FILES_ID) && (a->new_name == NULL || (a->new_node & CUBE_FILES_ID))) {
 		op->real(a);
 		return;
@@ -150,6 +176,8 @@ void cube_fuse_dispatch(const struct cube_fuse_args *a, const struct cube_fuse_o
 		cube_fuse_call_end(c);
 		return;
 	}
+	if (c->r.op == CUBE_REQ_OPEN)
+		c->fh = cube_fh_take(&f->fh, &c->r.kept);
 	if (op->names)
 		(void)pthread_rwlock_rdlock(&f->answering);
 	cube_tree_submit(f->tree, &c->r);

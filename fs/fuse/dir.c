@@ -9,28 +9,53 @@
 /* Real directories may be changed from inside at any time: their names are not believed for long. */
 #define DIR_REAL_TIMEOUT 0.0
 
-static struct cube_fuse_dir *dir_of(const struct fuse_file_info *fi)
+/* NULL: the worker before had it open, and it could not be had. */
+static struct cube_fuse_dir *dir_of(fuse_req_t req, const struct fuse_file_info *fi)
 {
-	return (struct cube_fuse_dir *)(uintptr_t)fi->fh;
+	struct cube_fuse *f = fuse_req_userdata(req);
+
+	return cube_fh_get(&f->fh, fi->fh);
 }
 
-int cube_fuse_dir_open(fuse_req_t req, struct cube_files_handle *real, uint64_t shown_ino)
+struct cube_fuse_dir *cube_fuse_dir_new(struct cube_files_handle *real, uint64_t shown_ino)
 {
 	struct cube_fuse_dir *d = cube_calloc(1, sizeof(*d));
-	struct fuse_file_info fi = {.fh = (uintptr_t)d};
+
+	if (d != NULL)
+		*d = (struct cube_fuse_dir){.real = real, .shown_ino = shown_ino};
+	return d;
+}
+
+static void dir_free(struct cube_fuse_dir *d)
+{
+	if (d->real != NULL)
+		cube_files_release(d->real);
+	cube_free(d);
+}
+
+int cube_fuse_dir_open(const struct cube_fuse_args *a, struct cube_files_handle *real)
+{
+	struct cube_fuse_dir *d = cube_fuse_dir_new(real, a->shown_ino);
+	struct cube_fh_real open = {.kind = CUBE_KEEP_DIR,
+				    .node = a->node,
+				    .unique = a->unique,
+				    .shown_ino = a->shown_ino,
+				    .fd = real != NULL ? cube_files_fd(real) : -1,
+				    .what = d};
+	struct fuse_file_info fi = {.fh = d != NULL ? cube_fh_add(&a->f->fh, &open) : 0};
 	int code;
 
-	if (d == NULL) {
-		if (real != NULL)
+	if (fi.fh == 0) {
+		if (d == NULL && real != NULL)
 			cube_files_release(real);
-		return fuse_reply_err(req, ENOMEM);
+		if (d != NULL)
+			dir_free(d);
+		return fuse_reply_err(a->req, ENFILE);
 	}
-	*d = (struct cube_fuse_dir){.real = real, .shown_ino = shown_ino};
-	code = fuse_reply_open(req, &fi);
+	code = fuse_reply_open(a->req, &fi);
 	if (code == -ENOENT) { /* the caller went: no RELEASEDIR will come */
-		if (real != NULL)
-			cube_files_release(real);
-		cube_free(d);
+		cube_fh_give(&a->f->fh, fi.fh);
+		dir_free(d);
 	}
 	return code;
 }
@@ -107,9 +132,13 @@ static void dir_list_dots(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off
 static void dir_list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi,
 		     bool plus)
 {
-	const struct cube_fuse_dir *d = dir_of(fi);
+	const struct cube_fuse_dir *d = dir_of(req, fi);
 	struct cube_fuse_args a;
 
+	if (d == NULL) {
+		(void)fuse_reply_err(req, ESTALE);
+		return;
+	}
 	if (d->real != NULL) {
 		dir_list_real(req, d, size, off, plus);
 		return;
@@ -136,19 +165,20 @@ void cube_fuse_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t of
 
 void cube_fuse_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct cube_fuse_dir *d = dir_of(fi);
+	struct cube_fuse *f = fuse_req_userdata(req);
+	struct cube_fuse_dir *d = dir_of(req, fi);
 
 	(void)ino;
-	if (d->real != NULL)
-		cube_files_release(d->real);
-	cube_free(d);
+	cube_fh_give(&f->fh, fi->fh); /* first: its descriptor's number is another file's right after */
+	if (d != NULL)
+		dir_free(d);
 	(void)fuse_reply_err(req, 0);
 }
 
 void cube_fuse_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	const struct cube_fuse_dir *d = dir_of(fi);
-	int code = d->real == NULL ? 0 : cube_files_fsyncdir(d->real, datasync != 0);
+	const struct cube_fuse_dir *d = dir_of(req, fi);
+	int code = d == NULL || d->real == NULL ? 0 : cube_files_fsyncdir(d->real, datasync != 0);
 
 	(void)ino;
 	(void)fuse_reply_err(req, -code);

@@ -8,6 +8,7 @@
 
 #include "backends/base/err.h"
 #include "backends/base/loop.h"
+#include "fs/keep/keep.h"
 #include "fs/tree/tree.h"
 
 struct cube_fuse;
@@ -16,6 +17,7 @@ struct cube_fuse_options {
 	struct cube_loop *loop;
 	struct cube_files_space *files;
 	int fd;                   /* /dev/fuse, mounted; stays the caller's */
+	struct cube_keep *keep;   /* what outlives this worker; stays the caller's. NULL: nothing does */
 	uid_t uid;                /* who mounted */
 	bool debug;               /* libfuse's trace of requests */
 	void (*ready)(void *ctx); /* the kernel and we agree: the mount can be used. On a worker thread */
@@ -26,6 +28,9 @@ struct cube_fuse_options {
 int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, struct cube_err *err);
 struct cube_tree_watcher cube_fuse_watcher(struct cube_fuse *f);
 
+/* As a worker before this one had it, if there was one: nodes and open files of @tree, before the domain is started.
+ * -ENOMEM. */
+int cube_fuse_restore(struct cube_fuse *f, struct cube_tree *tree);
 /* Serves @tree, on threads of its own and the caller's, until the file system is unmounted (0) or the
  * connection breaks. The loop must be running on another thread. */
 int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree);

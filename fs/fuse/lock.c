@@ -140,7 +140,7 @@ fail:
 
 static void lock_set(const struct lock_call *l, bool wait)
 {
-	int code = lock_do(l, false);
+	int code = l->handle == NULL ? -ESTALE : lock_do(l, false);
 
 	if (wait && (code == -EAGAIN || code == -EACCES))
 		lock_wait(l);
@@ -152,16 +152,20 @@ void cube_fuse_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, 
 {
 	int code = -EOPNOTSUPP;
 
+	struct cube_fuse *f = fuse_req_userdata(req);
+	struct cube_files_handle *h = cube_fh_get(&f->fh, fi->fh);
+
 	if (ino & CUBE_FILES_ID)
-		code = cube_files_getlk((struct cube_files_handle *)(uintptr_t)fi->fh, fi->lock_owner, lock);
+		code = h == NULL ? -ESTALE : cube_files_getlk(h, fi->lock_owner, lock);
 	(void)(code < 0 ? fuse_reply_err(req, -code) : fuse_reply_lock(req, lock));
 }
 
 void cube_fuse_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock, int sleep)
 {
-	struct lock_call l = {.f = fuse_req_userdata(req),
+	struct cube_fuse *f = fuse_req_userdata(req);
+	struct lock_call l = {.f = f,
 			      .req = req,
-			      .handle = (struct cube_files_handle *)(uintptr_t)fi->fh,
+			      .handle = cube_fh_get(&f->fh, fi->fh),
 			      .owner = fi->lock_owner,
 			      .lock = *lock};
 
@@ -173,9 +177,10 @@ void cube_fuse_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, 
 
 void cube_fuse_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, int op)
 {
-	struct lock_call l = {.f = fuse_req_userdata(req),
+	struct cube_fuse *f = fuse_req_userdata(req);
+	struct lock_call l = {.f = f,
 			      .req = req,
-			      .handle = (struct cube_files_handle *)(uintptr_t)fi->fh,
+			      .handle = cube_fh_get(&f->fh, fi->fh),
 			      .owner = fi->lock_owner,
 			      .flock_op = op & ~LOCK_NB};
 

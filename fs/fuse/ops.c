@@ -306,15 +306,18 @@ static void ops_lseek(fuse_req_t req, fuse_ino_t ino, off_t off, int whence, str
 	cube_fuse_dispatch(&a, &op_lseek);
 }
 
-static struct cube_files_handle *ops_real_handle(fuse_ino_t ino, const struct fuse_file_info *fi)
+static struct cube_files_handle *ops_real_handle(fuse_req_t req, fuse_ino_t ino,
+						 const struct fuse_file_info *fi)
 {
-	return ino & CUBE_FILES_ID ? (struct cube_files_handle *)(uintptr_t)fi->fh : NULL;
+	struct cube_fuse *f = fuse_req_userdata(req);
+
+	return ino & CUBE_FILES_ID ? cube_fh_get(&f->fh, fi->fh) : NULL;
 }
 
 /* The tree's files have nothing to write out. */
 static void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	struct cube_files_handle *h = ops_real_handle(ino, fi);
+	struct cube_files_handle *h = ops_real_handle(req, ino, fi);
 	int code = h == NULL ? 0 : cube_files_fsync(h, datasync != 0);
 
 	(void)fuse_reply_err(req, -code);
@@ -323,7 +326,7 @@ static void ops_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_
 static void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, off_t len,
 			  struct fuse_file_info *fi)
 {
-	struct cube_files_handle *h = ops_real_handle(ino, fi);
+	struct cube_files_handle *h = ops_real_handle(req, ino, fi);
 	int code = h == NULL ? -EOPNOTSUPP : cube_files_fallocate(h, mode, off, len);
 
 	(void)fuse_reply_err(req, -code);
@@ -333,7 +336,8 @@ static void ops_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off, o
 static void ops_copy_range(fuse_req_t req, fuse_ino_t from, off_t from_off, struct fuse_file_info *from_fi,
 			   fuse_ino_t to, off_t to_off, struct fuse_file_info *to_fi, size_t len, int flags)
 {
-	struct cube_files_handle *in = ops_real_handle(from, from_fi), *out = ops_real_handle(to, to_fi);
+	struct cube_files_handle *in = ops_real_handle(req, from, from_fi),
+				 *out = ops_real_handle(req, to, to_fi);
 	ssize_t n = -EOPNOTSUPP; /* the kernel copies by itself then */
 
 	if (in != NULL && out != NULL)
@@ -406,7 +410,8 @@ static void ops_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 	struct cube_fuse_args a = cube_fuse_args_of(req, ino);
 
 	(void)fi;
-	cube_fuse_dispatch(&a, &op_opendir);
+	if (!a.again || !cube_fuse_opened_before(&a))
+		cube_fuse_dispatch(&a, &op_opendir);
 }
 
 const struct fuse_lowlevel_ops cube_fuse_ops = {

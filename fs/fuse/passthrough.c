@@ -172,7 +172,7 @@ static int32_t pass_id_of(const struct cube_fuse_pass *p, int fd)
 	return id;
 }
 
-static struct pass_inode *pass_add_locked(struct cube_fuse_pass *p, uint64_t node, int fd)
+static struct pass_inode *pass_add_locked(struct cube_fuse_pass *p, uint64_t node)
 {
 	struct pass_inode *i = cube_calloc(1, sizeof(*i));
 
@@ -180,8 +180,25 @@ static struct pass_inode *pass_add_locked(struct cube_fuse_pass *p, uint64_t nod
 		cube_free(i);
 		return NULL;
 	}
-	i->id = pass_id_of(p, fd);
 	return i;
+}
+
+int cube_fuse_pass_adopt(struct cube_fuse_pass *p, uint64_t node, int32_t id)
+{
+	struct pass_inode *i;
+
+	if (!pass_able(p))
+		return 0;
+	(void)pthread_mutex_lock(&p->lock);
+	i = cube_imap_get(p->open, node);
+	if (i == NULL)
+		i = pass_add_locked(p, node);
+	if (i != NULL) {
+		i->id = id;
+		i->opens++;
+	}
+	(void)pthread_mutex_unlock(&p->lock);
+	return i != NULL ? 0 : -ENOMEM;
 }
 
 int cube_fuse_pass_open(struct cube_fuse_pass *p, uint64_t node, int fd, int32_t *ret_id)
@@ -193,8 +210,11 @@ int cube_fuse_pass_open(struct cube_fuse_pass *p, uint64_t node, int fd, int32_t
 		return 0;
 	(void)pthread_mutex_lock(&p->lock);
 	i = cube_imap_get(p->open, node);
-	if (i == NULL)
-		i = pass_add_locked(p, node, fd);
+	if (i == NULL) {
+		i = pass_add_locked(p, node);
+		if (i != NULL)
+			i->id = pass_id_of(p, fd);
+	}
 	if (i != NULL) {
 		i->opens++;
 		*ret_id = i->id;

@@ -39,6 +39,8 @@ const char *cube_fuse_pass_why_not(struct cube_fuse_pass *p);
 /* One open more of the inode @node, of which @fd is a descriptor. *ret_id: the backing id that the answer is to give,
  * or 0: it is served. -ENOMEM: it must not be opened. */
 int cube_fuse_pass_open(struct cube_fuse_pass *p, uint64_t node, int fd, int32_t *ret_id);
+/* An open of the worker before, which had got @id. -ENOMEM: it is served from now on. */
+int cube_fuse_pass_adopt(struct cube_fuse_pass *p, uint64_t node, int32_t id);
 /* One less: after its RELEASE, or where the open was not answered. */
 void cube_fuse_pass_close(struct cube_fuse_pass *p, uint64_t node);
 

@@ -8,7 +8,10 @@
 
 #include "backends/base/list.h"
 #include "backends/base/map.h"
+#include "fs/fuse/fh.h"
 #include "fs/fuse/fuse.h"
+#include "fs/fuse/journal.h"
+#include "fs/fuse/life.h"
 #include "fs/fuse/passthrough.h"
 #include "fs/fuse/wire.h"
 
@@ -21,6 +24,11 @@ struct cube_fuse {
 	struct fuse_session *se;
 	struct cube_wire wire;
 	struct cube_fuse_pass pass;
+	struct cube_keep *own_keep; /* where nothing outlives us, what is kept is our own */
+	int own_keep_fd;
+	struct cube_fh fh;
+	struct cube_fuse_journal journal;
+	struct cube_fuse_life life;
 	struct cube_fuse_notify *notify;
 	/* Held for reading by whoever looks a name up and answers; passed by the notifier before it tells the
 	 * kernel, so that no older answer can arrive behind the news. */
@@ -53,6 +61,8 @@ struct cube_fuse_args {
 	struct fuse_file_info fi;
 	bool has_fi;
 	struct cube_poller *poller;
+	uint64_t unique;    /* of the request */
+	bool again;         /* it was begun by a worker before, and may have been done */
 	uint64_t shown_ino; /* 0, or the number that our own node has for a real directory */
 };
 
@@ -69,7 +79,8 @@ struct cube_fuse_call {
 	struct cube_req r;
 	struct cube_fuse_args a;
 	const struct cube_fuse_op *op;
-	char *buf; /* a listing that is being filled */
+	uint64_t fh; /* of an open: the number that it will have */
+	char *buf;   /* a listing that is being filled */
 	size_t len;
 };
 
@@ -79,6 +90,8 @@ void cube_fuse_call_end(struct cube_fuse_call *c); /* answers with its result, a
 struct cube_fuse_args cube_fuse_args_of(fuse_req_t req, uint64_t node);
 struct cube_caller cube_fuse_caller(fuse_req_t req);
 struct cube_files_cred cube_fuse_cred(const struct cube_fuse_args *a);
+/* What is open under the request's number; NULL: nothing, or nothing any more. */
+void *cube_fuse_open_of(const struct cube_fuse_args *a);
 /* answer.c: what the tree said, in the kernel's words. */
 void cube_fuse_answer(struct cube_fuse_call *c, int result);
 int cube_fuse_list_entry(struct cube_req *r, const char *name, const struct cube_tree_entry *e,
@@ -88,6 +101,8 @@ int cube_fuse_reply_open(fuse_req_t req, uint64_t fh, uint32_t flags);
 /* Those of a real file: with @id 0 it is served, else its data passes through. */
 int cube_fuse_reply_passing(fuse_req_t req, uint64_t fh, int32_t id);
 int cube_fuse_reply_created(fuse_req_t req, const struct fuse_entry_param *e, uint64_t fh, int32_t id);
+/* What the worker before had opened for this very request, and had no time to tell: answered, and true. */
+bool cube_fuse_opened_before(const struct cube_fuse_args *a);
 
 /* real.c, realdir.c: real files, one function a request. */
 void cube_fuse_real_lookup(const struct cube_fuse_args *a);
@@ -113,16 +128,23 @@ void cube_fuse_real_release(const struct cube_fuse_args *a);
 void cube_fuse_real_lseek(const struct cube_fuse_args *a);
 void cube_fuse_real_opendir(const struct cube_fuse_args *a);
 
-/* An open file more, or (also where its opening was not answered) less. opened takes @h over where it fails. */
-int cube_fuse_real_opened(struct cube_fuse *f, uint64_t node, struct cube_files_handle *h, int32_t *ret_id);
-void cube_fuse_real_closed(struct cube_fuse *f, uint64_t node, struct cube_files_handle *h);
+/* An open file more: its number, and how its data goes. @h is released where that fails: -ENOMEM, -ENFILE. */
+struct cube_fuse_real_open {
+	uint64_t fh;
+	int32_t id; /* 0: it is served, else its data passes through */
+};
+int cube_fuse_real_opened(const struct cube_fuse_args *a, uint64_t node, struct cube_files_handle *h,
+			  struct cube_fuse_real_open *ret);
+void cube_fuse_real_closed(struct cube_fuse *f, uint64_t node, uint64_t fh); /* releases what is open */
 
 /* dir.c: an open directory, whoever's it is. */
 struct cube_fuse_dir {
 	struct cube_files_handle *real; /* NULL: the tree's, or one that looks empty */
 	uint64_t shown_ino;
 };
-int cube_fuse_dir_open(fuse_req_t req, struct cube_files_handle *real, uint64_t shown_ino);
+int cube_fuse_dir_open(const struct cube_fuse_args *a, struct cube_files_handle *real);
+/* The same without an answer; NULL: memory. */
+struct cube_fuse_dir *cube_fuse_dir_new(struct cube_files_handle *real, uint64_t shown_ino);
 void cube_fuse_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void cube_fuse_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi);
 void cube_fuse_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
@@ -140,6 +162,9 @@ void cube_fuse_flock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, 
 int cube_fuse_interrupts_init(struct cube_fuse *f);
 void cube_fuse_interrupts_done(struct cube_fuse *f); /* the loop has ended */
 void cube_fuse_parked(struct cube_req *r);
+
+/* restore.c: real files that a worker before had open */
+void cube_fuse_restore_files(struct cube_fuse *f);
 
 /* notify.c */
 struct cube_fuse_notify *cube_fuse_notify_new(struct cube_fuse *f); /* NULL: memory */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 
 #include "fs/fuse/priv.h"
 
@@ -18,7 +19,7 @@ struct cube_files_cred cube_fuse_cred(const struct cube_fuse_args *a)
 
 static struct cube_files_handle *real_handle(const struct cube_fuse_args *a)
 {
-	return a->has_fi ? (struct cube_files_handle *)(uintptr_t)a->fi.fh : NULL;
+	return a->has_fi ? cube_fuse_open_of(a) : NULL;
 }
 
 static struct fuse_entry_param real_param(const struct cube_files_entry *e)
@@ -94,14 +95,33 @@ static void real_uses(const struct cube_fuse_args *a, uint64_t node)
 	cube_tree_uses(a->f->tree, NULL, &by, node);
 }
 
+/* What is there already may have been made for this very request, by a worker that was killed before it could say so.
+ * @type 0: it is another name of a->new_node. */
+static int real_made(const struct cube_fuse_args *a, int code, mode_t type, struct cube_files_entry *e)
+{
+	if (code != -EEXIST || !a->again || cube_files_lookup(a->f->files, a->node, a->name, e) < 0)
+		return code;
+	if (type != 0 ? (e->st.st_mode & S_IFMT) == type : e->id == a->new_node)
+		return 0;
+	cube_files_forget(a->f->files, e->id, 1);
+	return code;
+}
+
+static int real_went(const struct cube_fuse_args *a, int code)
+{
+	return code == -ENOENT && a->again ? 0 : code;
+}
+
 void cube_fuse_real_mknod(const struct cube_fuse_args *a)
 {
 	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_files_entry e;
 
+	int code;
+
 	real_uses(a, a->node);
-	real_answer_entry(a, cube_files_mknod(a->f->files, &cred, a->node, a->name, a->mode, a->rdev, &e),
-			  &e);
+	code = cube_files_mknod(a->f->files, &cred, a->node, a->name, a->mode, a->rdev, &e);
+	real_answer_entry(a, real_made(a, code, a->mode & S_IFMT, &e), &e);
 }
 
 void cube_fuse_real_mkdir(const struct cube_fuse_args *a)
@@ -109,8 +129,11 @@ void cube_fuse_real_mkdir(const struct cube_fuse_args *a)
 	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_files_entry e;
 
+	int code;
+
 	real_uses(a, a->node);
-	real_answer_entry(a, cube_files_mkdir(a->f->files, &cred, a->node, a->name, a->mode, &e), &e);
+	code = cube_files_mkdir(a->f->files, &cred, a->node, a->name, a->mode, &e);
+	real_answer_entry(a, real_made(a, code, S_IFDIR, &e), &e);
 }
 
 void cube_fuse_real_symlink(const struct cube_fuse_args *a)
@@ -118,19 +141,23 @@ void cube_fuse_real_symlink(const struct cube_fuse_args *a)
 	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_files_entry e;
 
-	real_answer_entry(a, cube_files_symlink(a->f->files, &cred, a->node, a->name, a->data, &e), &e);
+	int code = cube_files_symlink(a->f->files, &cred, a->node, a->name, a->data, &e);
+
+	real_answer_entry(a, real_made(a, code, S_IFLNK, &e), &e);
 }
 
 /* node: the new parent, new_node: the file. */
 void cube_fuse_real_link(const struct cube_fuse_args *a)
 {
 	struct cube_files_entry e;
+	int code;
 
 	if (!(a->new_node & CUBE_FILES_ID)) {
 		(void)fuse_reply_err(a->req, EPERM);
 		return;
 	}
-	real_answer_entry(a, cube_files_link(a->f->files, a->new_node, a->node, a->name, &e), &e);
+	code = cube_files_link(a->f->files, a->new_node, a->node, a->name, &e);
+	real_answer_entry(a, real_made(a, code, 0, &e), &e);
 }
 
 /* What one that removes had listed before it was known to: its walk must not touch it. */
@@ -145,20 +172,27 @@ void cube_fuse_real_unlink(const struct cube_fuse_args *a)
 {
 	int code = real_spared(a) ? 0 : cube_files_unlink(a->f->files, a->node, a->name);
 
-	(void)fuse_reply_err(a->req, -code);
+	(void)fuse_reply_err(a->req, -real_went(a, code));
 }
 
 void cube_fuse_real_rmdir(const struct cube_fuse_args *a)
 {
 	int code = real_spared(a) ? 0 : cube_files_rmdir(a->f->files, a->node, a->name);
 
-	(void)fuse_reply_err(a->req, -code);
+	(void)fuse_reply_err(a->req, -real_went(a, code));
 }
 
 void cube_fuse_real_rename(const struct cube_fuse_args *a)
 {
-	int code = cube_files_rename(a->f->files, a->node, a->name, a->new_node, a->new_name, a->flags);
+	int code;
 
+	if (a->again && (a->flags & RENAME_EXCHANGE)) {
+		(void)fuse_reply_err(a->req, EIO); /* whether they have changed places nobody can tell */
+		return;
+	}
+	code = cube_files_rename(a->f->files, a->node, a->name, a->new_node, a->new_name, a->flags);
+	if (code == -ENOENT && a->again)
+		code = cube_files_renamed(a->f->files, a->node, a->name, a->new_node, a->new_name);
 	(void)fuse_reply_err(a->req, -code);
 }
 
@@ -168,13 +202,16 @@ void cube_fuse_real_create(const struct cube_fuse_args *a)
 	struct cube_files_handle *h;
 	struct fuse_entry_param p;
 	struct cube_files_entry e;
-	int32_t id = 0;
+	struct cube_fuse_real_open open = {0};
+	int flags = a->fi.flags;
 	int code;
 
 	real_uses(a, a->node);
-	code = cube_files_create(a->f->files, &cred, a->node, a->name, a->fi.flags, a->mode, &e, &h);
+	if (a->again)
+		flags &= ~O_EXCL; /* it may be there since it was made for this very request */
+	code = cube_files_create(a->f->files, &cred, a->node, a->name, flags, a->mode, &e, &h);
 	if (code == 0) {
-		code = cube_fuse_real_opened(a->f, e.id, h, &id);
+		code = cube_fuse_real_opened(a, e.id, h, &open);
 		if (code < 0)
 			cube_files_forget(a->f->files, e.id, 1);
 	}
@@ -185,8 +222,8 @@ void cube_fuse_real_create(const struct cube_fuse_args *a)
 	if ((a->fi.flags & O_TRUNC) != 0)
 		cube_files_truncated(h, &cred);
 	p = real_param(&e);
-	if (cube_fuse_reply_created(a->req, &p, (uintptr_t)h, id) == -ENOENT) {
-		cube_fuse_real_closed(a->f, e.id, h);
+	if (cube_fuse_reply_created(a->req, &p, open.fh, open.id) == -ENOENT) {
+		cube_fuse_real_closed(a->f, e.id, open.fh);
 		cube_files_forget(a->f->files, e.id, 1);
 	}
 }

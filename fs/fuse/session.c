@@ -7,6 +7,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/log.h"
+#include "backends/base/macros.h"
 #include "fs/fuse/priv.h"
 
 #define SESSION_THREADS    256
@@ -22,6 +23,7 @@ void cube_fuse_init_conn(void *userdata, struct fuse_conn_info *conn)
 	conn->want &=
 		~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_EXPORT_SUPPORT);
 	cube_log(CUBE_LOG_INFO, "fuse", "protocol %u.%u", conn->proto_major, conn->proto_minor);
+	atomic_store(&f->o.keep->head->ready, 1);
 	if (f->o.ready != NULL)
 		f->o.ready(f->o.ctx);
 }
@@ -71,6 +73,19 @@ static int session_locks(struct cube_fuse *f)
 	return cube_fuse_locks_init(f);
 }
 
+/* A worker that nobody follows. */
+static int session_keep(struct cube_fuse *f, struct cube_err *err)
+{
+	int r = cube_keep_make(&f->own_keep_fd, err);
+
+	if (r == 0)
+		r = cube_keep_open(f->own_keep_fd, &f->own_keep, err);
+	if (r < 0)
+		cube_close_auto(&f->own_keep_fd);
+	f->o.keep = f->own_keep;
+	return r;
+}
+
 int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, struct cube_err *err)
 {
 	struct cube_fuse *f = cube_calloc(1, sizeof(*f));
@@ -80,6 +95,12 @@ int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, str
 		return cube_fail(err, -ENOMEM, "out of memory");
 	f->o = *o;
 	f->files = o->files;
+	f->own_keep_fd = -1;
+	if (f->o.keep == NULL && session_keep(f, err) < 0) {
+		cube_free(f);
+		return err->code;
+	}
+	cube_fh_init(&f->fh, f->o.keep);
 	cube_list_init(&f->watched);
 	f->notify = cube_fuse_notify_new(f);
 	if (f->notify != NULL)
@@ -126,6 +147,27 @@ struct cube_tree_watcher cube_fuse_watcher(struct cube_fuse *f)
 		.ctx = f, .entry = session_entry_changed, .served = session_served, .behind = session_behind};
 }
 
+/* What the first worker agreed with the kernel; then all that it has no answer for. */
+static int session_go_on(struct cube_fuse *f)
+{
+	struct fuse_buf buf = {0};
+	int r;
+
+	if (!f->life.replays)
+		return 0;
+	cube_fuse_restore_files(f);
+	r = fuse_session_receive_buf(f->se, &buf);
+	if (r <= 0)
+		return r < 0 ? r : -EIO;
+	fuse_session_process_buf(f->se, &buf);
+	cube_free(buf.mem); /* libfuse has it from malloc, as we do */
+	r = cube_fuse_life_go_on(&f->life);
+	if (r < 0)
+		cube_log(CUBE_LOG_ERROR, "fuse", "the kernel cannot send its requests again: %s",
+			 cube_errno_text(r));
+	return r;
+}
+
 int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree)
 {
 	struct fuse_loop_config *config = fuse_loop_cfg_create();
@@ -136,7 +178,11 @@ int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree)
 	f->tree = tree;
 	fuse_loop_cfg_set_max_threads(config, SESSION_THREADS);
 	fuse_loop_cfg_set_clone_fd(config, 0);
+	cube_fuse_journal_add(&f->journal, f->o.keep, f->o.fd, &f->wire);
+	cube_fuse_life_add(&f->life, f->o.keep, f->o.fd, &f->wire);
 	code = cube_fuse_notify_start(f->notify);
+	if (code == 0)
+		code = session_go_on(f);
 	if (code == 0)
 		code = fuse_session_loop_mt(f->se, config);
 	fuse_loop_cfg_destroy(config);
@@ -159,5 +205,8 @@ void cube_fuse_free(struct cube_fuse *f)
 		fuse_session_destroy(f->se);
 	cube_fuse_pass_done(&f->pass);
 	cube_imap_free(f->locks);
+	cube_fh_done(&f->fh);
+	cube_keep_close(f->own_keep);
+	cube_close_auto(&f->own_keep_fd);
 	cube_free(f);
 }

@@ -143,6 +143,21 @@ static void attach_free(struct cube_attach *a)
 	cube_obj_unref(o);
 }
 
+/* For the next worker. No lock. */
+static void attach_keep(struct cube_tree *t, const struct cube_attach *a, struct cube_files *files)
+{
+	uint32_t i = t->keep == NULL ? CUBE_KEEP_NONE : cube_keep_take(&t->keep->roots);
+	struct cube_keep_root *rec;
+
+	if (i == CUBE_KEEP_NONE)
+		return;
+	rec = cube_keep_at(&t->keep->roots, i);
+	rec->obj = a->obj->ino;
+	rec->generation = a->generation;
+	cube_files_keep_as(files, i);
+	atomic_store(&rec->key, cube_files_root(files));
+}
+
 /* On a pool thread, no lock. */
 static void attach_fetched(void *ctx, int code, struct cube_root *root, const struct cube_err *err)
 {
@@ -154,6 +169,8 @@ static void attach_fetched(void *ctx, int code, struct cube_root *root, const st
 
 	if (code == 0) {
 		code = cube_files_attach(a->view->files, root, strtoull(uid, NULL, 16), a->obj, &files);
+		if (code == 0 && a->view == t->view)
+			attach_keep(t, a, files);
 		if (code < 0) {
 			cube_root_close(root);
 			cube_fail(&why, code, "files of '%s': %s", uid, cube_errno_text(code));
@@ -235,6 +252,27 @@ int cube_attach_peek(struct cube_req *r)
 	r->files = cube_files_ref(a->files);
 	r->real_id = cube_files_root(a->files);
 	return CUBE_REAL;
+}
+
+bool cube_attach_adopt(struct cube_obj *o, struct cube_files *files, uint32_t generation)
+{
+	struct cube_attach *a = attach_get(o, o->tree->view);
+	bool newer;
+
+	if (a == NULL || o->type->real->generation(o->p) != generation || o->type->gone(o->p))
+		return false;
+	newer = a->files == NULL || cube_files_root(a->files) < cube_files_root(files);
+	if (a->files != NULL && a->n_before == ATTACH_BEFORE)
+		attach_forget(a, 0);
+	if (!newer) {
+		a->before[a->n_before++] = files;
+		return true;
+	}
+	if (a->files != NULL)
+		a->before[a->n_before++] = a->files;
+	a->files = files;
+	a->generation = generation;
+	return true;
 }
 
 static uint64_t attach_used(const struct cube_attach *a)

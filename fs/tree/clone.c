@@ -15,6 +15,7 @@ static int clone_cube(struct cube_req *r, struct cube_handle *h)
 	int code;
 
 	cube_cube_fresh_name(r->tree->domain, name);
+	cube_kept_making(h, name);
 	code = cube_cube_create(r->tree->domain, &r->caller, name, NULL, 0, &c, &r->err);
 	if (code < 0)
 		return code;
@@ -25,8 +26,10 @@ static int clone_cube(struct cube_req *r, struct cube_handle *h)
 static int clone_job(struct cube_req *r, struct cube_handle *h)
 {
 	struct cube_job *j;
-	int code = cube_job_create(r->n->obj->p, NULL, &j, &r->err);
+	int code;
 
+	cube_kept_intent(h, r->unique, ((struct cube_cube *)r->n->obj->p)->next_job);
+	code = cube_job_create(r->n->obj->p, NULL, &j, &r->err);
 	if (code < 0)
 		return code;
 	h->job = j;
@@ -93,7 +96,28 @@ static void clone_release(struct cube_handle *h)
 		(void)cube_job_remove(h->job, &err);
 }
 
+/* The worker before has made it, or was about to: then the open comes again, and finds nothing here. */
+static int clone_adopt(struct cube_handle *h)
+{
+	struct cube_obj *o = h->node->obj;
+	uint64_t number = atomic_load(&h->kept->intent);
+
+	if (!h->channel)
+		return 0;
+	if (o->type == &cube_type_cube) {
+		if (h->job == NULL && number != 0 && (h->job = cube_job_by_number(o->p, number)) != NULL)
+			cube_job_ref(h->job);
+		return h->job == NULL ? -ENOENT : cube_buf_printf(&h->text, "%s\n", h->job->name);
+	}
+	h->made = cube_domain_find(h->tree->domain, h->kept->making);
+	if (h->made == NULL)
+		return -ENOENT;
+	cube_cube_ref(h->made);
+	return cube_buf_printf(&h->text, "%s\n", h->made->name);
+}
+
 const struct cube_class cube_class_clone = {
+	.adopt = clone_adopt,
 	.channel = true,
 	.open = clone_open,
 	.read = clone_read,

@@ -30,6 +30,7 @@ int cube_collect_add(struct cube_req *r, struct cube_handle *h, const char *data
 	collect_count(h, before);
 	if (code < 0)
 		return cube_fail(&r->err, -ENOMEM, "out of memory");
+	cube_kept_in(h, before, data, len);
 	h->touched = true;
 	if (!h->owner_known) {
 		h->owner_known = true;

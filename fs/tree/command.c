@@ -26,7 +26,10 @@ static int command_write(struct cube_req *r, struct cube_handle *h)
 	if (!h->arg && memchr(r->data, '\0', r->size) != NULL)
 		return cube_fail(&r->err, -EINVAL,
 				 "a command is text: there is a NUL in it (argv takes them)");
+	if (cube_kept_written(r))
+		return (int)r->size;
 	code = cube_collect_add(r, h, r->data, r->size);
+	r->progress = code < 0 ? 0 : r->size;
 	return code < 0 ? code : (int)r->size;
 }
 
@@ -56,7 +59,18 @@ static void command_release(struct cube_handle *h)
 		cube_tree_note(h->tree, h->node->obj, &h->by, "close cmd", &err);
 }
 
+/* What was collected was accepted, and there was no time to say so. */
+static int command_adopt(struct cube_handle *h)
+{
+	const struct cube_job *j = h->node->obj->p;
+
+	if (j->state != CUBE_JOB_NEW)
+		cube_collect_drop(h);
+	return 0;
+}
+
 const struct cube_class cube_class_command = {
+	.adopt = command_adopt,
 	.collects = true,
 	.check = command_check,
 	.write = command_write,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/macros.h"
 #include "fs/tree/tree_priv.h"
 
 #define CTL_ANSWERS (64u << 10) /* bytes of answers that are kept for a reader */
@@ -23,6 +24,8 @@ struct ctl_run {
 	bool held; /* being started or cancelled: its end is only noted */
 	bool ended;
 	int code;
+	bool again;     /* it may have been done by the worker before */
+	char verb[12];  /* the first word, if it is that short */
 	size_t line_at; /* bytes of the request in front of this line */
 	char what[200]; /* for the `error` files */
 };
@@ -151,14 +154,20 @@ static void ctl_start(struct ctl_run *u, struct cube_handle *h)
 
 static void ctl_answer(struct cube_handle *h, const struct ctl_run *u)
 {
+	size_t before;
+
 	if (!h->channel)
 		return;
-	if (h->text.len > CTL_ANSWERS)
+	if (h->text.len > CTL_ANSWERS) {
 		cube_buf_reset(&h->text); /* nobody reads them */
+		h->text_off = h->text_end;
+	}
+	before = h->text.len;
 	if (u->code == 0)
 		(void)cube_buf_printf(&h->text, "ok%s%s\n", u->call.answer[0] ? " " : "", u->call.answer);
 	else
 		(void)cube_buf_printf(&h->text, "%s %s\n", cube_errno_name(u->code), u->call.err.text);
+	cube_kept_answer(h, h->text.data + before, h->text.len - before);
 }
 
 /* ---- writing ---- */
@@ -181,13 +190,35 @@ static void ctl_call_off(struct cube_req *r, bool interrupted)
 
 static int ctl_step(struct cube_req *r);
 
+/* Verbs that find what they are to do done already. */
+static const struct {
+	const char *verb;
+	int code;
+} ctl_was_done[] = {
+	{"create", -EEXIST},  {"fork", -EEXIST},  {"mkdir", -EEXIST},  {"checkpoint", -EEXIST},
+	{"destroy", -ENOENT}, {"rmdir", -ENOENT}, {"rename", -ENOENT}, {"mv", -ENOENT},
+};
+
+static bool ctl_done_before(const struct ctl_run *u)
+{
+	if (!u->again)
+		return false;
+	for (size_t i = 0; i < CUBE_COUNT(ctl_was_done); i++)
+		if (u->code == ctl_was_done[i].code && strcmp(u->verb, ctl_was_done[i].verb) == 0)
+			return true;
+	return false;
+}
+
 /* The verb of the request has ended. 1: go on with the next line; else the request's result. */
 static int ctl_ended(struct cube_req *r, struct cube_handle *h)
 {
 	struct ctl_run *u = cube_steal(r->state);
 	size_t done = u->line_at;
-	int code = u->code;
+	int code;
 
+	if (ctl_done_before(u))
+		u->code = 0;
+	code = u->code;
 	if (code == 0 || done == 0)
 		ctl_answer(h, u); /* else the caller writes the line again, and gets the answer then */
 	ctl_orphan(u);            /* wakes who waits for the answer */
@@ -198,8 +229,10 @@ static int ctl_ended(struct cube_req *r, struct cube_handle *h)
 			ctl_note(u);
 	}
 	ctl_run_free(u);
-	if (code == 0)
+	if (code == 0) {
+		cube_kept_save(h, r); /* this line is dealt with, whatever becomes of the next */
 		return 1;
+	}
 	return done > 0 ? (int)done : code;
 }
 
@@ -213,6 +246,11 @@ static int ctl_line(struct cube_req *r, struct cube_handle *h, size_t line_at)
 		return cube_fail(&r->err, -ENOMEM, "out of memory");
 	u->req = r;
 	u->call.hold = h->channel ? &h->hold : NULL;
+	u->again = r->again;
+	r->again = false; /* what follows it is new */
+	(void)snprintf(u->verb, sizeof(u->verb), "%.*s", (int)strcspn(cube_buf_str(&h->in), " \t\n"),
+		       cube_buf_str(&h->in));
+	cube_kept_save(h, r); /* up to here, and this line to be run */
 	u->line_at = line_at;
 	r->state = u;
 	r->step = ctl_step;
@@ -265,10 +303,28 @@ static int ctl_step(struct cube_req *r)
 	return r->op == CUBE_REQ_WRITE ? ctl_lines(r, h) : 0;
 }
 
+/* The worker before had begun with this write: what it had dealt with is not done again. True: the line in h->in was
+ * about to run, or has. */
+static bool ctl_resumes(struct cube_req *r, struct cube_handle *h)
+{
+	if (!r->again || h->last_unique == 0 || h->last_unique != r->unique)
+		return false;
+	h->last_unique = 0;
+	r->progress = h->last_progress < r->size ? h->last_progress : r->size;
+	return h->in.len > 0 && h->in.data[h->in.len - 1] == '\n';
+}
+
 static int ctl_write(struct cube_req *r, struct cube_handle *h)
 {
+	int code;
+
 	if (h->verbs > 0)
 		return cube_req_wait(r, &h->idle); /* the lines of one open run in order */
+	if (ctl_resumes(r, h)) {
+		code = ctl_line(r, h, r->progress - (h->in.len < r->progress ? h->in.len : r->progress));
+		if (code != 1)
+			return code;
+	}
 	return ctl_lines(r, h);
 }
 
@@ -325,6 +381,7 @@ static int ctl_read(struct cube_req *r, struct cube_handle *h)
 	if (r->own == NULL)
 		return cube_fail(&r->err, -ENOMEM, "out of memory");
 	cube_buf_drop(&h->text, r->out_len);
+	h->text_off += (uint32_t)r->out_len;
 	r->out = r->own;
 	return (int)r->out_len;
 }
@@ -338,7 +395,15 @@ static unsigned ctl_poll(struct cube_handle *h, unsigned events, struct cube_wai
 	return POLLOUT | POLLWRNORM;
 }
 
+static int ctl_adopt(struct cube_handle *h)
+{
+	if (h->channel)
+		cube_kept_read_text(h);
+	return 0;
+}
+
 const struct cube_class cube_class_ctl = {
+	.adopt = ctl_adopt,
 	.channel = true,
 	.collects = true,
 	.read = ctl_read,

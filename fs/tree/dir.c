@@ -244,6 +244,9 @@ int cube_dir_mkdir(struct cube_req *r)
 	if (code != 1)
 		return code;
 	l = cube_node_level(r->n);
+	p = r->again && r->state == NULL ? dir_child(r->n, r->name) : NULL;
+	if (p != NULL) /* the worker before has made it for this very request */
+		return dir_answer(r, dir_child_node(r->n, p));
 	if (r->state == NULL /* else it is the one that this request waits for */ &&
 	    (dir_fixed(r->n, r->name) != NULL || dir_child(r->n, r->name) != NULL))
 		return cube_fail(&r->err, -EEXIST, "'%s' exists", r->name);
@@ -344,7 +347,7 @@ int cube_dir_rmdir(struct cube_req *r)
 		return dir_rmdir_fixed(r, e);
 	p = dir_child(r->n, r->name);
 	if (p == NULL)
-		return -ENOENT;
+		return r->again ? 0 : -ENOENT; /* again: it was removed by this very request */
 	if (l->drop == NULL || removes)
 		return cube_fail(&r->err, -EPERM,
 				 "'%s' stays: rm -r does not reach into backends/ and volumes/", r->name);
@@ -405,7 +408,7 @@ int cube_dir_rename(struct cube_req *r)
 				 r->name);
 	p = dir_child(r->n, r->name);
 	if (p == NULL)
-		return -ENOENT;
+		return r->again && dir_child(r->n, r->new_name) != NULL ? 0 : -ENOENT;
 	l = cube_node_level(r->n);
 	if (l->rename == NULL || r->node != r->new_parent)
 		return cube_fail(&r->err, -EPERM, "'%s': a %s cannot be moved there", r->name,

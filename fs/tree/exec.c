@@ -32,15 +32,23 @@ static int exec_write(struct cube_req *r, struct cube_handle *h)
 
 	if (memchr(r->data, '\0', r->size) != NULL)
 		return cube_fail(&r->err, -EINVAL, "a command is text: there is a NUL in it");
+	if (cube_kept_written(r))
+		return (int)r->size;
 	code = cube_collect_add(r, h, r->data, r->size);
+	r->progress = code < 0 ? 0 : r->size;
 	return code < 0 ? code : (int)r->size;
 }
 
 /* Hands over what was collected. */
-static int exec_run(struct cube_handle *h, struct cube_job **ret, struct cube_err *err)
+static int exec_run(struct cube_handle *h, uint64_t unique, struct cube_job **ret, struct cube_err *err)
 {
-	int code = cube_session_run(exec_session(h->node), h->in.data, h->in.len, ret, err);
+	struct cube_session *s = exec_session(h->node);
+	int code;
 
+	cube_kept_intent(h, unique, s->cube->next_job);
+	code = cube_session_run(s, h->in.data, h->in.len, ret, err);
+	if (code == 0)
+		h->ran = (*ret)->number;
 	cube_collect_drop(h);
 	return code;
 }
@@ -84,15 +92,20 @@ static uint32_t exec_patience(const struct cube_req *r, const struct cube_handle
 
 static int exec_flush(struct cube_req *r, struct cube_handle *h)
 {
+	struct cube_job *started;
 	uint32_t patience;
 	int code;
 
-	if (h->channel || h->in.len == 0)
+	started = h->channel ? NULL : cube_kept_started(r);
+	if (started == NULL && (h->channel || h->in.len == 0))
 		return 0;
-	code = cube_collect_closes(r, h);
+	code = started != NULL ? 1 : cube_collect_closes(r, h);
 	if (code != 1)
 		return code;
-	code = exec_run(h, &r->job, &r->err);
+	if (started != NULL)
+		r->job = cube_job_ref(started);
+	else
+		code = exec_run(h, r->unique, &r->job, &r->err);
 	if (code < 0)
 		return code;
 	patience = exec_patience(r, h);
@@ -122,7 +135,7 @@ static void exec_release(struct cube_handle *h)
 		cube_job_interrupt(h->job);
 	if (h->in.len == 0)
 		return;
-	if (exec_run(h, &j, &err) < 0)
+	if (exec_run(h, 0, &j, &err) < 0)
 		cube_tree_note(h->tree, h->node->obj, &h->by, "close exec", &err);
 	else
 		cube_job_unref(j);
@@ -140,7 +153,7 @@ static int exec_begin(struct cube_handle *h, struct cube_err *err)
 	if (h->job != NULL && !h->ended)
 		return 0;
 	if (h->in.len > 0) {
-		code = exec_run(h, &j, err);
+		code = exec_run(h, 0, &j, err);
 		if (code < 0)
 			return code;
 		h->talks = true;
@@ -197,6 +210,33 @@ static int exec_open(struct cube_req *r, struct cube_handle *h)
 	return 0;
 }
 
+/* What was collected was run, and there was no time to say so. */
+static bool exec_had_run(const struct cube_handle *h)
+{
+	uint64_t number = atomic_load(&h->kept->intent);
+
+	return h->in.len > 0 && number != 0 && number != h->ran &&
+	       cube_job_by_number(exec_cube(h), number) != NULL;
+}
+
+static int exec_adopt(struct cube_handle *h)
+{
+	if (h->channel)
+		cube_use_begin(exec_cube(h));
+	if (exec_had_run(h)) {
+		h->ran = atomic_load(&h->kept->intent);
+		cube_collect_drop(h);
+		if (h->channel) {
+			cube_job_unref(h->job);
+			h->job = cube_job_ref(cube_job_by_number(exec_cube(h), h->ran));
+			h->pos = h->skip = 0;
+			h->ended = false;
+			h->talks = true;
+		}
+	}
+	return h->channel ? 0 : cube_class_output.adopt(h);
+}
+
 static void exec_stat(struct cube_node *n, uint64_t *size, uint64_t *mtime)
 {
 	cube_class_output.stat(n, size, mtime);
@@ -212,5 +252,6 @@ const struct cube_class cube_class_exec = {
 	.write = exec_write,
 	.flush = exec_flush,
 	.release = exec_release,
+	.adopt = exec_adopt,
 	.poll = exec_poll,
 };

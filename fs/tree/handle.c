@@ -101,8 +101,17 @@ static void handle_fill(struct cube_handle *h, struct cube_req *r)
 	cube_list_push(&r->tree->handles, &h->link);
 }
 
+struct cube_handle *cube_handle_new(struct cube_req *r)
+{
+	struct cube_handle *h = cube_calloc(1, sizeof(*h));
+
+	if (h != NULL)
+		handle_fill(h, r);
+	return h;
+}
+
 /* The text is that of the open: every read of this handle sees the same moment. */
-static int handle_render(struct cube_handle *h)
+int cube_handle_render(struct cube_handle *h)
 {
 	const struct cube_entry *e = h->node->entry;
 
@@ -125,13 +134,14 @@ int cube_handle_open(struct cube_req *r)
 	if (code != 0)
 		return code;
 	cube_mark_end(r->tree, cube_mark_scope(r->n->obj), &r->caller);
-	h = cube_calloc(1, sizeof(*h));
+	h = cube_handle_new(r);
 	if (h == NULL)
 		return cube_fail(&r->err, -ENOMEM, "out of memory");
-	handle_fill(h, r);
-	code = handle_render(h);
+	cube_kept_open(h, r);
+	code = cube_handle_render(h);
 	if (code == 0 && h->class->open != NULL)
 		code = h->class->open(r, h);
+	cube_kept_opened(h);
 	if (code < 0) {
 		cube_handle_free(h);
 		return code;
@@ -167,6 +177,10 @@ int cube_handle_read(struct cube_req *r)
 
 	if (!h->reads)
 		return -EBADF;
+	if (h->channel && !h->busy) {
+		cube_kept_rewind(r, h);
+		r->before = cube_kept_place(h);
+	}
 	if (h->class->read != NULL)
 		return h->class->read(r, h);
 	return cube_handle_give(r, &h->text, r->offset);
@@ -194,6 +208,7 @@ void cube_handle_free(struct cube_handle *h)
 {
 	handle_poller_leave(h, false);
 	cube_wake(&h->idle);
+	cube_kept_closed(h);
 	cube_hold_end(&h->hold);
 	cube_cube_unref(h->made);
 	cube_list_remove(&h->link);

@@ -200,6 +200,7 @@ static int image_write(struct cube_req *r, struct cube_handle *h)
 	if (code < 0)
 		return code;
 	h->touched = true;
+	cube_kept_in(h, at, r->data, r->size);
 	code = image_parse(h, false, &parsed, &r->err);
 	cube_buf_done(&parsed);
 	if (code < 0) {

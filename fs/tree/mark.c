@@ -18,8 +18,10 @@ struct mark {
 	struct cube_list link;  /* tree.marks */
 	struct cube_obj *scope; /* referenced */
 	uint64_t client;        /* 0: the process below */
+	uint64_t scope_ino;     /* while it is looked for */
 	pid_t tgid;
 	int pidfd;
+	uint32_t kept;
 };
 
 static void mark_free(struct mark *m)
@@ -27,6 +29,8 @@ static void mark_free(struct mark *m)
 	if (!cube_list_empty(&m->link))
 		m->scope->tree->n_marks--;
 	cube_list_remove(&m->link);
+	if (m->scope->tree->keep != NULL)
+		cube_keep_give(&m->scope->tree->keep->marks, m->kept);
 	if (m->pidfd >= 0)
 		(void)close(m->pidfd);
 	cube_obj_unref(m->scope);
@@ -76,6 +80,22 @@ struct cube_obj *cube_mark_scope(struct cube_obj *o)
 	return o;
 }
 
+/* For the next worker. */
+static void mark_keep(struct mark *m)
+{
+	struct cube_keep *keep = m->scope->tree->keep;
+	struct cube_keep_mark *k;
+
+	if (keep != NULL && m->client == 0)
+		m->kept = cube_keep_take(&keep->marks);
+	if (m->kept == CUBE_KEEP_NONE)
+		return;
+	k = cube_keep_at(&keep->marks, m->kept);
+	k->obj = m->scope->ino;
+	k->pidfd = m->pidfd;
+	atomic_store(&k->key, (uint64_t)m->tgid);
+}
+
 int cube_mark_add(struct cube_tree *t, struct cube_obj *scope, const struct cube_caller *by,
 		  struct cube_err *err)
 {
@@ -88,6 +108,7 @@ int cube_mark_add(struct cube_tree *t, struct cube_obj *scope, const struct cube
 		return cube_fail(err, -ENOMEM, "out of memory");
 	cube_list_init(&m->link);
 	m->client = by->client;
+	m->kept = CUBE_KEEP_NONE;
 	m->tgid = mark_tgid(by);
 	m->pidfd = m->tgid > 0 ? (int)syscall(SYS_pidfd_open, m->tgid, 0) : -1;
 	m->scope = cube_obj_ref(scope);
@@ -98,7 +119,46 @@ int cube_mark_add(struct cube_tree *t, struct cube_obj *scope, const struct cube
 	}
 	cube_list_push(&t->marks, &m->link);
 	t->n_marks++;
+	mark_keep(m);
 	return 0;
+}
+
+static int mark_restore_one(void *ctx, uint64_t id, void *value)
+{
+	struct cube_node *n = value;
+	struct mark *m = ctx;
+
+	(void)id;
+	if (n->obj->ino != m->scope_ino || n->entry->slot != 0)
+		return 0;
+	m->scope = cube_obj_ref(n->obj);
+	return 1;
+}
+
+/* Those of the worker before, whose processes live. */
+void cube_mark_restore(struct cube_tree *t)
+{
+	for (uint32_t i = 0; i < cube_keep_used(&t->keep->marks); i++) {
+		const struct cube_keep_mark *k = cube_keep_at(&t->keep->marks, i);
+		struct mark *m =
+			atomic_load(&k->key) == 0 || k->pidfd < 0 ? NULL : cube_calloc(1, sizeof(*m));
+
+		if (m == NULL)
+			continue;
+		*m = (struct mark){.tgid = (pid_t)atomic_load(&k->key),
+				   .pidfd = k->pidfd,
+				   .scope_ino = k->obj,
+				   .kept = i};
+		cube_list_init(&m->link);
+		if (cube_imap_each(t->nodes, mark_restore_one, m) == 0) {
+			cube_keep_give(&t->keep->marks, i);
+			(void)close(m->pidfd);
+			cube_free(m);
+			continue;
+		}
+		cube_list_push(&t->marks, &m->link);
+		t->n_marks++;
+	}
 }
 
 bool cube_mark_has(struct cube_tree *t, const struct cube_node *n, const struct cube_caller *by)

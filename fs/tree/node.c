@@ -3,6 +3,7 @@
 #include "fs/tree/node.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "backends/base/alloc.h"
@@ -37,6 +38,11 @@ static int obj_keep(struct cube_tree *t, struct cube_obj *o)
 	return 0;
 }
 
+uint64_t cube_obj_ino(uint64_t parent, const struct cube_type *type, void *p)
+{
+	return node_mix(parent ^ node_mix(type->seed(p)));
+}
+
 struct cube_obj *cube_obj_peek(struct cube_tree *t, const struct cube_type *type, void *p)
 {
 	return obj_find(t, type, p);
@@ -56,7 +62,7 @@ struct cube_obj *cube_obj_get(struct cube_tree *t, const struct cube_type *type,
 		o->parent = cube_obj_get(t, type->parent, type->parent_of(p));
 		if (o->parent == NULL)
 			goto fail;
-		o->ino = node_mix(o->parent->ino ^ node_mix(type->seed(p)));
+		o->ino = cube_obj_ino(o->parent->ino, type, p);
 	}
 	if (obj_keep(t, o) < 0)
 		goto fail;
@@ -109,14 +115,14 @@ uint64_t cube_node_ino(const struct cube_obj *o, const struct cube_entry *e)
 	return node_mix(o->ino + e->slot) | UINT64_C(1) << 63;
 }
 
-static struct cube_node *node_new(struct cube_obj *o, const struct cube_entry *e)
+static struct cube_node *node_make(struct cube_obj *o, const struct cube_entry *e, uint64_t id)
 {
 	struct cube_tree *t = o->tree;
 	struct cube_node *n = cube_calloc(1, sizeof(*n));
 
 	if (n == NULL)
 		return NULL;
-	*n = (struct cube_node){.id = t->next_id++, .refs = 1, .fresh = e->fresh, .entry = e};
+	*n = (struct cube_node){.id = id, .refs = 1, .fresh = e->fresh, .entry = e};
 	if (cube_imap_put(t->nodes, n->id, n) < 0) {
 		cube_free(n);
 		return NULL;
@@ -124,6 +130,29 @@ static struct cube_node *node_new(struct cube_obj *o, const struct cube_entry *e
 	n->obj = cube_obj_ref(o);
 	o->nodes[e->slot] = n;
 	return n;
+}
+
+static struct cube_node *node_new(struct cube_obj *o, const struct cube_entry *e)
+{
+	struct cube_node *n = node_make(o, e, o->tree->next_id++);
+
+	if (n != NULL)
+		cube_kept_node(n);
+	return n;
+}
+
+/* How often it was looked up nobody knows: the kernel takes back all at once, and that is more. */
+int cube_node_restore(struct cube_obj *o, const struct cube_entry *e, const struct cube_keep_node *rec,
+		      uint32_t record)
+{
+	struct cube_node *n = node_make(o, e, atomic_load(&rec->key));
+
+	if (n == NULL)
+		return -ENOMEM;
+	n->kept = record;
+	n->lookups = 1;
+	n->refs = 0;
+	return 0;
 }
 
 struct cube_node *cube_node_get(struct cube_obj *o, const struct cube_entry *e)
@@ -167,6 +196,7 @@ static void node_check(struct cube_node *n)
 	if (n->refs > 0 || n->lookups > 0)
 		return;
 	cube_imap_take(o->tree->nodes, n->id);
+	cube_kept_node_gone(n);
 	if (o->nodes[n->entry->slot] == n)
 		o->nodes[n->entry->slot] = NULL;
 	cube_free(n);

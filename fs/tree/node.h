@@ -121,6 +121,7 @@ struct cube_node {
 	pid_t given;          /* fresh: the thread that looked it up; 0: it is not of this machine */
 	struct cube_obj *obj; /* referenced */
 	const struct cube_entry *entry;
+	uint32_t kept; /* its record (kept.c) */
 };
 
 extern const struct cube_type cube_type_root, cube_type_service, cube_type_template, cube_type_stock,
@@ -140,6 +141,12 @@ struct cube_node *cube_node_get(struct cube_obj *o, const struct cube_entry *e);
  * gets the last again that it alone was given and nobody has open: the kernel keeps it then, and need not ask
  * twice at its next open. */
 struct cube_node *cube_node_give(struct cube_obj *o, const struct cube_entry *e, pid_t to);
+/* The number of the directory of @p, whose parent's has @parent. */
+uint64_t cube_obj_ino(uint64_t parent, const struct cube_type *type, void *p);
+/* The node that a worker before had told the kernel of. -ENOMEM. */
+struct cube_keep_node;
+int cube_node_restore(struct cube_obj *o, const struct cube_entry *e, const struct cube_keep_node *rec,
+		      uint32_t record);
 struct cube_node *cube_node_find(struct cube_tree *t, uint64_t id); /* NULL: not there; no reference */
 struct cube_node *cube_node_ref(struct cube_node *n);
 void cube_node_unref(struct cube_node *n);

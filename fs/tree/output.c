@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <string.h>
 
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
@@ -47,6 +48,19 @@ static void output_keep_rest(struct cube_req *r, struct cube_handle *h)
 		return;
 	(void)cube_buf_add(&h->text, r->own + r->size, r->out_len - r->size);
 	r->out_len = r->size;
+	h->rests = true;
+	h->rest_used = r->size;
+}
+
+/* What a read before had given of this piece, in the worker before. */
+static ssize_t output_skip(struct cube_req *r, struct cube_handle *h, ssize_t n)
+{
+	size_t gone = n > 0 && h->skip > 0 ? (h->skip < (size_t)n ? (size_t)h->skip : (size_t)n) : 0;
+
+	h->skip = 0;
+	if (gone > 0)
+		memmove(r->own, r->own + gone, (size_t)n - gone);
+	return n - (ssize_t)gone;
 }
 
 static void output_read_channel(struct cube_req *r)
@@ -58,7 +72,9 @@ static void output_read_channel(struct cube_req *r)
 
 	cube_domain_enter(r->tree->domain);
 	h->busy = false;
+	h->rest_at = h->pos;
 	h->pos = pos;
+	n = output_skip(r, h, n);
 	output_after(r, n);
 	output_keep_rest(r, h);
 	cube_wake(&h->idle);
@@ -89,6 +105,7 @@ static int output_give_rest(struct cube_req *r, struct cube_handle *h)
 	if (r->own == NULL)
 		return -ENOMEM;
 	cube_buf_drop(&h->text, n);
+	h->rest_used += n;
 	r->out = r->own;
 	r->out_len = n;
 	return (int)n;
@@ -187,6 +204,13 @@ static int output_open(struct cube_req *r, struct cube_handle *h)
 	return h->channel ? 0 : output_look(NULL, h);
 }
 
+static int output_adopt(struct cube_handle *h)
+{
+	if (h->job == NULL || !h->reads || h->channel)
+		return 0;
+	return output_look(NULL, h);
+}
+
 static void output_stat(struct cube_node *n, uint64_t *size, uint64_t *mtime)
 {
 	struct cube_text_mark *mark = &n->obj->texts[n->entry->slot];
@@ -212,6 +236,7 @@ const struct cube_class cube_class_output = {
 	.channel = true,
 	.stat = output_stat,
 	.open = output_open,
+	.adopt = output_adopt,
 	.read = output_read,
 	.poll = output_poll,
 };

@@ -15,14 +15,18 @@
 struct req_op {
 	const char *what; /* in the `error` files */
 	int (*run)(struct cube_req *r);
-	bool noted;  /* a refusal goes there */
-	bool handle; /* works on r->handle, not on a name */
+	bool noted;   /* a refusal goes there */
+	bool changes; /* the handle; so the next worker is told */
+	bool handle;  /* works on r->handle, not on a name */
 };
 
 static const struct req_op req_ops[CUBE_REQ_COUNT] = {
 	[CUBE_REQ_LOOKUP] = {.what = "look up", .run = cube_dir_lookup},
 	[CUBE_REQ_GETATTR] = {.what = "stat", .run = cube_attr_get},
-	[CUBE_REQ_SETATTR] = {.what = "change attributes of", .run = cube_attr_set, .noted = true},
+	[CUBE_REQ_SETATTR] = {.what = "change attributes of",
+			      .run = cube_attr_set,
+			      .noted = true,
+			      .changes = true},
 	[CUBE_REQ_READLINK] = {.what = "read link", .run = cube_attr_readlink},
 	[CUBE_REQ_MKNOD] = {.what = "mknod", .run = cube_dir_refuse, .noted = true},
 	[CUBE_REQ_MKDIR] = {.what = "mkdir", .run = cube_dir_mkdir, .noted = true},
@@ -36,12 +40,15 @@ static const struct req_op req_ops[CUBE_REQ_COUNT] = {
 	[CUBE_REQ_STATFS] = {.what = "statfs", .run = cube_attr_statfs},
 	[CUBE_REQ_XATTR] = {.what = "xattr", .run = cube_attr_xattr},
 	[CUBE_REQ_OPEN] = {.what = "open", .run = cube_handle_open, .noted = true},
-	[CUBE_REQ_READ] = {.what = "read", .run = cube_handle_read, .noted = true, .handle = true},
-	[CUBE_REQ_WRITE] = {.what = "write", .run = cube_handle_write, .noted = true, .handle = true},
-	[CUBE_REQ_FLUSH] = {.what = "close", .run = cube_handle_flush, .noted = true, .handle = true},
+	[CUBE_REQ_READ] =
+		{.what = "read", .run = cube_handle_read, .noted = true, .changes = true, .handle = true},
+	[CUBE_REQ_WRITE] =
+		{.what = "write", .run = cube_handle_write, .noted = true, .changes = true, .handle = true},
+	[CUBE_REQ_FLUSH] =
+		{.what = "close", .run = cube_handle_flush, .noted = true, .changes = true, .handle = true},
 	[CUBE_REQ_RELEASE] = {.what = "close", .run = cube_handle_release, .handle = true},
 	[CUBE_REQ_LSEEK] = {.what = "seek", .run = cube_handle_lseek, .handle = true},
-	[CUBE_REQ_POLL] = {.what = "poll", .run = cube_handle_poll, .handle = true},
+	[CUBE_REQ_POLL] = {.what = "poll", .run = cube_handle_poll, .changes = true, .handle = true},
 	[CUBE_REQ_OPENDIR] = {.what = "list", .run = cube_dir_opendir, .noted = true},
 	[CUBE_REQ_READDIR] = {.what = "list", .run = cube_dir_readdir},
 };
@@ -137,6 +144,8 @@ static void req_close(struct cube_req *r)
 void cube_req_finish(struct cube_req *r, int result)
 {
 	r->result = result;
+	if (r->handle != NULL && r->handle->kept != NULL && req_ops[r->op].changes)
+		cube_kept_save(r->handle, r);
 	if (result < 0) {
 		r->real_id = 0;
 		req_note(r, result);

@@ -26,6 +26,7 @@
 #include "ctl/caller.h"
 #include "ctl/domain.h"
 #include "ctl/job.h"
+#include "fs/keep/keep.h"
 
 enum cube_req_op {
 	CUBE_REQ_LOOKUP,   /* node, name -> entry */
@@ -85,6 +86,13 @@ struct cube_proc {
 	int exit_signal; /* ... and this signal ended it; 0: it exits by itself */
 };
 
+/* Where a read of a channel begins. */
+struct cube_kept_place {
+	uint64_t pos, used, job;
+	uint32_t text;
+	bool ended;
+};
+
 struct cube_req {
 	/* ---- the front end's ---- */
 	enum cube_req_op op;
@@ -99,11 +107,14 @@ struct cube_req {
 	size_t size;
 	uint64_t lock_owner;
 	const struct stat *set_st;
-	unsigned set;               /* CUBE_SET_* of fs/files */
-	bool caches;                /* rmdir, rename: the front end's caches know it without being told */
-	bool lost;                  /* release: whoever had it open went without a close */
-	bool plus;                  /* readdir: with attributes, each counted as a lookup */
-	struct cube_poller *poller; /* poll: taken over, or NULL */
+	unsigned set;                  /* CUBE_SET_* of fs/files */
+	uint64_t unique;               /* the front end's number of it */
+	bool again;                    /* it may have been done by a worker before this one */
+	struct cube_keep_handle *kept; /* open: where the next worker finds it; NULL: nowhere */
+	bool caches;                   /* rmdir, rename: the front end's caches know it without being told */
+	bool lost;                     /* release: whoever had it open went without a close */
+	bool plus;                     /* readdir: with attributes, each counted as a lookup */
+	struct cube_poller *poller;    /* poll: taken over, or NULL */
 	/* One entry; under the lock, must not block. Non-zero: no room, stop. */
 	int (*add)(struct cube_req *r, const char *name, const struct cube_tree_entry *e, uint64_t next);
 	void (*done)(struct cube_req *r, int result);
@@ -139,9 +150,10 @@ struct cube_req {
 	struct cube_output *output;
 	struct cube_changes_text *changes; /* of an open; owned */
 	struct cube_spool_view view;
-	size_t progress;         /* write: bytes that are dealt with */
-	struct cube_alarm alarm; /* of cube_req_timeout */
-	bool late;               /* it went off */
+	struct cube_kept_place before; /* read */
+	size_t progress;               /* write: bytes that are dealt with */
+	struct cube_alarm alarm;       /* of cube_req_timeout */
+	bool late;                     /* it went off */
 	uint64_t real_id, real_new_id;
 	int result;
 	bool is_parked, was_parked, finished, noted;

@@ -21,10 +21,27 @@ static int stdin_open(struct cube_req *r, struct cube_handle *h)
 	return 0;
 }
 
+/* How much of it was taken before, by this worker or by the one before it, which was killed in the middle. */
+static void stdin_begin(struct cube_req *r, struct cube_handle *h, struct cube_job *j)
+{
+	uint64_t total = cube_job_input_total(j), taken;
+
+	if (r->progress > 0 || r->was_parked)
+		return;
+	if (r->again && h->last_unique != 0 && h->last_unique == r->unique && total >= h->pos) {
+		taken = total - h->pos;
+		r->progress = taken < r->size ? (size_t)taken : r->size;
+		return;
+	}
+	h->pos = total;
+	cube_kept_save(h, r);
+}
+
 static int stdin_write(struct cube_req *r, struct cube_handle *h)
 {
 	struct cube_job *j = h->node->obj->p;
 
+	stdin_begin(r, h, j);
 	while (r->progress < r->size) {
 		ssize_t n = cube_job_input(j, r->data + r->progress, r->size - r->progress, &r->err);
 
@@ -49,7 +66,15 @@ static void stdin_stat(struct cube_node *n, uint64_t *size, uint64_t *mtime)
 	*mtime = n->obj->type->born(n->obj->p);
 }
 
+static int stdin_adopt(struct cube_handle *h)
+{
+	if (h->writes)
+		cube_job_input_open(h->node->obj->p);
+	return 0;
+}
+
 const struct cube_class cube_class_stdin = {
+	.adopt = stdin_adopt,
 	.stat = stdin_stat,
 	.check = stdin_check,
 	.open = stdin_open,

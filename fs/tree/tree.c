@@ -127,9 +127,11 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 
 	if (t == NULL)
 		return NULL;
-	*t = (struct cube_tree){.domain = o->domain, .watcher = o->watcher, .next_id = CUBE_TREE_ROOT};
+	*t = (struct cube_tree){
+		.domain = o->domain, .keep = o->keep, .watcher = o->watcher, .next_id = CUBE_TREE_ROOT};
 	cube_list_init(&t->marks);
 	cube_list_init(&t->attached);
+	cube_list_init(&t->again);
 	cube_list_init(&t->handles);
 	t->view = cube_view_new(o->domain, o->files, false);
 	t->nodes = cube_imap_new();

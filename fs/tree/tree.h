@@ -28,11 +28,20 @@ struct cube_tree_watcher {
 struct cube_tree_options {
 	struct cube_domain *domain;
 	struct cube_files_space *files;
+	struct cube_keep *keep; /* what outlives this worker; NULL: nothing does */
 	struct cube_tree_watcher watcher;
 };
 
 /* Before threads are started; takes the domain's watcher. NULL: memory. */
 struct cube_tree *cube_tree_new(const struct cube_tree_options *o);
+/* Nodes and open files as a worker before this one had told the kernel, if there was one: before the domain is started
+ * and the first request. @adopted gets each open file with the number of its record in fs/keep. -ENOMEM. */
+int cube_tree_restore(struct cube_tree *t, void (*adopted)(void *ctx, uint32_t record, struct cube_handle *h),
+		      void *ctx);
+/* After the domain was started: the real files that were shown are fetched again, and their nodes and locks get their
+ * numbers. Waits for the backends, @ms at most; what is not there by then is stale for who has it. The loop runs on
+ * another thread. */
+void cube_tree_restore_files(struct cube_tree *t, unsigned ms);
 /* No request is under way and no loop runs. */
 void cube_tree_free(struct cube_tree *t);
 

@@ -33,6 +33,7 @@ struct cube_tree_view {
 struct cube_tree {
 	struct cube_domain *domain;
 	struct cube_tree_view *view; /* its own */
+	struct cube_keep *keep;
 	struct cube_tree_watcher watcher;
 	struct cube_imap *nodes;    /* id -> struct cube_node */
 	struct cube_imap *parked;   /* key -> struct cube_req */
@@ -42,6 +43,7 @@ struct cube_tree {
 	struct cube_list marks;    /* mark.c */
 	atomic_uint n_marks;       /* of them, for a look without the lock */
 	struct cube_list attached; /* attach.c */
+	struct cube_list again;    /* restore_files.c: what is to be attached again */
 	struct cube_list handles;
 	uint64_t next_id, next_key;
 	size_t collected; /* bytes in handles that have not run yet */
@@ -85,6 +87,14 @@ struct cube_handle {
 	struct cube_poller *poller;
 	struct cube_waiter poll_waiter;
 	int arg; /* the entry's */
+	/* kept.c */
+	struct cube_keep_handle *kept; /* NULL: nobody takes it over */
+	uint64_t ran;                  /* the number of the last job that it started */
+	bool rests;                    /* text is what was read of the output, from rest_at, and not given */
+	uint64_t rest_at, rest_used;
+	uint64_t skip;                       /* of what is read next: was given already */
+	uint32_t text_off, text_end;         /* of answers: what of them is not given */
+	uint64_t last_unique, last_progress; /* of the worker before: the request that changed it last */
 };
 
 /* How a file behaves when it is opened. Any of them may be NULL: nothing to check, reads are of h->text,
@@ -101,6 +111,7 @@ struct cube_class {
 	int (*write)(struct cube_req *r, struct cube_handle *h);
 	int (*flush)(struct cube_req *r, struct cube_handle *h);
 	void (*release)(struct cube_handle *h);
+	int (*adopt)(struct cube_handle *h); /* in the place of open, for one that a worker before had open */
 	int (*resize)(struct cube_req *r, struct cube_handle *h, uint64_t size);
 	/* The events that hold; *wait is where a change is told. NULL: always ready. */
 	unsigned (*poll)(struct cube_handle *h, unsigned events, struct cube_waitq **wait);
@@ -178,6 +189,36 @@ int cube_handle_lseek(struct cube_req *r);
 int cube_handle_poll(struct cube_req *r);
 void cube_handle_free(struct cube_handle *h);
 
+/* A handle of r->n for r->caller and r->flags, nothing done yet; NULL: memory. */
+struct cube_handle *cube_handle_new(struct cube_req *r);
+int cube_handle_render(struct cube_handle *h);
+
+/* ---- kept.c: for the next worker ---- */
+
+#define CUBE_KEPT_TEXT (64u << 10)
+void cube_kept_node(struct cube_node *n);
+void cube_kept_node_gone(struct cube_node *n);
+void cube_kept_open(struct cube_handle *h, const struct cube_req *r);
+void cube_kept_opened(struct cube_handle *h);
+void cube_kept_closed(struct cube_handle *h);
+struct cube_kept_place cube_kept_place(const struct cube_handle *h);
+/* All that changes, at once; @r: what changed it, or NULL. */
+void cube_kept_save(struct cube_handle *h, const struct cube_req *r);
+void cube_kept_in(struct cube_handle *h, size_t at, const char *data, size_t len);
+void cube_kept_answer(struct cube_handle *h, const char *data, size_t len);
+void cube_kept_intent(struct cube_handle *h, uint64_t unique, uint64_t number);
+void cube_kept_making(struct cube_handle *h, const char *name);
+/* The worker before has collected all of this write. */
+bool cube_kept_written(const struct cube_req *r);
+struct cube_job *cube_kept_started(const struct cube_req *r);
+void cube_kept_read_text(struct cube_handle *h);
+/* A read that a worker before had done, and not answered, begins where that one did. */
+void cube_kept_rewind(struct cube_req *r, struct cube_handle *h);
+
+/* ---- restore_files.c ---- */
+/* The files of record @record were those of @p. */
+void cube_restore_root(struct cube_tree *t, const struct cube_type *type, void *p, uint32_t record);
+
 /* What a read of @text at @offset gives: sets r->out. */
 int cube_handle_give(struct cube_req *r, const struct cube_buf *text, uint64_t offset);
 
@@ -212,6 +253,8 @@ uint64_t cube_attach_used(const struct cube_obj *o);
 void cube_attach_again(struct cube_obj *o, const char *gone);
 /* It has other files: places in those before are stale. */
 void cube_attach_replaced(struct cube_obj *o);
+/* One that a worker before had shown: false, it is another thing now, and @files is the caller's still. */
+bool cube_attach_adopt(struct cube_obj *o, struct cube_files *files, uint32_t generation);
 void cube_attach_drop(struct cube_obj *o);
 void cube_attach_drop_all(struct cube_tree *t);
 /* Those of that view. */
@@ -233,6 +276,7 @@ int cube_mark_add(struct cube_tree *t, struct cube_obj *scope, const struct cube
 /* Does the caller remove, and does @n lie below what it removes? */
 bool cube_mark_has(struct cube_tree *t, const struct cube_node *n, const struct cube_caller *by);
 void cube_mark_end(struct cube_tree *t, struct cube_obj *scope, const struct cube_caller *by);
+void cube_mark_restore(struct cube_tree *t);
 void cube_mark_drop(struct cube_tree *t, const struct cube_obj *scope); /* whoever it was; NULL: all */
 
 #endif

@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The worker is killed, again and again, under whatever may be going on: the mount stays, and nobody notices.
+# CUBEFS_TAKEOVERS says how often in the long part (the default is what CI has the time for).
+. "$(dirname "$0")/lib.sh"
+allow_log 'warning supervise the worker ended \(signal 9\): another one takes over'
+start_cubefs
+sandbox dev
+D=$MNT/dev
+F=$D/files/tmp
+
+worker() { pgrep -P "$(pgrep -P "$CUBEFS_PID" '^cubefs-super')" '^cubefs$'; }
+
+# Kills the worker, and waits until there is another one: not that it serves, which is the callers' matter.
+kill_worker() {
+	local old
+	old=$(worker)
+	kill -KILL "$old"
+	wait_for 30 new_worker "$old"
+}
+new_worker() { [ -n "$(worker)" ] && [ "$(worker)" != "$1" ]; }
+
+# ---- what is open stays open ----
+
+echo first >"$F/appended"
+exec 5>>"$F/appended"
+exec 6<>"$D/exec"
+exec 7<"$D/workspace"
+exec 8<>"$MNT/clone"
+read -r made <&8
+echo 'echo one; echo two' >&6
+wait_for 10 test -d "$F"
+echo unlinked >"$F/unlinked"
+exec 9<"$F/unlinked"
+rm "$F/unlinked"
+# A command that is written in two halves, with a death between them.
+exec 4>"$D/exec"
+env printf 'echo whole; ' >&4
+mkdir "$F/cwd"
+cd "$F/cwd"
+kill_worker
+echo second >&5
+check_eq "$(cat "$F/appended")" $'first\nsecond' 'the appended file'
+check_eq "$(cat <&9)" unlinked 'the unlinked file'
+check_eq "$(pwd -P)" "$(realpath "$F/cwd")"
+touch here
+check_eq "$(ls)" here 'the working directory'
+check test -d "$MNT/$made"
+kill_worker
+env printf 'echo command' >&4
+exec 4>&-
+check_eq "$(cat "$D/exec")" $'whole\ncommand' 'a command written in halves'
+cd "$WORK"
+exec 5>&- 6>&- 7>&- 8>&- 9>&-
+rmdir "$MNT/$made"
+
+# ---- what waits goes on waiting ----
+
+exec 6<>"$D/exec"
+echo 'i=0; while [ $i -lt 40 ]; do i=$((i + 1)); echo "line $i"; sleep 0.05; done' >&6
+cat <&6 >"$WORK/lines" &
+reader=$!
+put "$D/ctl" 'wait running 60' &
+waiter=$!
+put "$D/exec" 'sleep 1; echo ran >>/tmp/ran; echo done' &
+runner=$!
+for _ in 1 2 3; do
+	sleep 0.2
+	kill_worker
+done
+check wait "$reader"
+check wait "$waiter"
+check wait "$runner"
+exec 6>&-
+check_eq "$(cat "$WORK/lines")" "$(for i in $(seq 40); do echo "line $i"; done)" 'lines of a channel'
+check_eq "$(cat "$F/ran")" ran 'how often it ran'
+
+# ---- locks are held ----
+
+require flock
+: >"$F/locked"
+exec 5<>"$F/locked"
+flock -x 5
+kill_worker
+check_not flock -n -x "$F/locked" true
+exec 5>&-
+check flock -n -x "$F/locked" true
+
+# ---- under load ----
+
+mkdir "$WORK/tree"
+for i in $(seq 30); do
+	mkdir "$WORK/tree/d$i"
+	head -c $((i * 1000)) /dev/urandom >"$WORK/tree/d$i/file-with-a-long-name-$i"
+	echo "$i" >"$WORK/tree/d$i/s"
+done
+tar -C "$WORK/tree" -cf "$WORK/tree.tar" .
+
+stopped() { [ -e "$WORK/stop" ]; }
+
+load_exec() {
+	local n=0 out
+	until stopped; do
+		n=$((n + 1))
+		mkdir "$D/sessions/s" || return 1
+		put "$D/sessions/s/exec" "echo $n >>/tmp/counted; echo out $n" || return 1
+		out=$(cat "$D/sessions/s/exec") || return 1
+		[ "$out" = "out $n" ] || { echo "command $n gave '$out'"; return 1; }
+		rmdir "$D/sessions/s" || return 1
+	done
+	echo "$n" >"$WORK/counted"
+}
+load_jobs() {
+	local n=0
+	until stopped; do
+		n=$((n + 1))
+		mkdir "$D/jobs/j$n" || return 1
+		put "$D/jobs/j$n/cmd" "echo $n >>/tmp/jobs; seq 2000" || return 1
+		[ "$(cat <>"$D/jobs/j$n/stdout" | cksum)" = "$SEQ" ] || { echo "job $n gave something else"; return 1; }
+		[ "$(cat <>"$D/jobs/j$n/exit")" = 0 ] || { echo "job $n failed"; return 1; }
+		rmdir "$D/jobs/j$n" || return 1
+	done
+	echo "$n" >"$WORK/jobs"
+}
+load_tar() {
+	local n=0
+	until stopped; do
+		n=$((n + 1))
+		mkdir "$F/t" || return 1
+		tar -C "$F/t" -xf "$WORK/tree.tar" || return 1
+		diff -r "$WORK/tree" "$F/t" || return 1
+		mv "$F/t" "$F/u" || return 1
+		rm -r "$F/u" || return 1
+	done
+}
+load_append() {
+	local n=0
+	exec 5>>"$F/log"
+	until stopped; do
+		n=$((n + 1))
+		echo "entry $n" >&5 || return 1
+	done
+	exec 5>&-
+	echo "$n" >"$WORK/appended"
+}
+load_cubes() {
+	local n=0
+	until stopped; do
+		n=$((n + 1))
+		mkdir "$MNT/box$n" || return 1
+		put "$MNT/box$n/ctl" 'wait running 60' || return 1
+		rmdir "$MNT/box$n" || return 1
+	done
+}
+SEQ=$(seq 2000 | cksum)
+names=(exec jobs tar append cubes)
+end_loads() {
+	: >"$WORK/stop"
+	cd /
+	exec 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+	wait "${pids[@]}" || true
+}
+on_exit end_loads
+pids=()
+for name in "${names[@]}"; do
+	"load_$name" >"$WORK/load.$name" 2>&1 &
+	pids+=($!)
+done
+for n in $(seq "${CUBEFS_TAKEOVERS:-15}"); do
+	sleep "0.$((n * 7 % 10))"
+	kill_worker
+	for i in "${!pids[@]}"; do
+		if daemon_ended "${pids[i]}"; then
+			fail "after $n deaths, ${names[i]}: $(cat "$WORK/load.${names[i]}"; tail -n 3 "$MNT/error")"
+		fi
+	done
+done
+: >"$WORK/stop"
+for i in "${!pids[@]}"; do
+	wait "${pids[i]}" || fail "${names[i]}: $(cat "$WORK/load.${names[i]}")"
+done
+check_eq "$(cat "$F/counted")" "$(seq "$(cat "$WORK/counted")")" 'commands that ran'
+check_eq "$(cat "$F/jobs")" "$(seq "$(cat "$WORK/jobs")")" 'jobs that ran'
+check_eq "$(cat "$F/log")" "$(for i in $(seq "$(cat "$WORK/appended")"); do echo "entry $i"; done)" 'what was appended'
+check_eq "$(cut -d ' ' -f 1 "$MNT/list")" dev 'sandboxes'
