@@ -253,6 +253,17 @@ static void restore_handles(struct cube_tree *t,
 		cube_log(CUBE_LOG_INFO, "tree", "%u open files were of what is gone", lost);
 }
 
+/* Whoever wonders why something took a moment finds it in the root's `error`. */
+static void restore_note(struct cube_tree *t)
+{
+	int how = atomic_load(&t->keep->head->signal);
+	struct cube_err err;
+
+	cube_fail(&err, -EIO, "the worker ended (%s %d), and another one took over: what is open stays open",
+		  how > 0 ? "signal" : "code", how > 0 ? how : -how);
+	cube_tree_note(t, NULL, NULL, "serve", &err);
+}
+
 int cube_tree_restore(struct cube_tree *t, void (*adopted)(void *ctx, uint32_t record, struct cube_handle *h),
 		      void *ctx)
 {
@@ -266,6 +277,7 @@ int cube_tree_restore(struct cube_tree *t, void (*adopted)(void *ctx, uint32_t r
 		return 0; /* it is the first worker */
 	cube_domain_enter(t->domain);
 	t->next_id = next;
+	restore_note(t);
 	r = restore_tree(t);
 	if (r == 0) {
 		cube_mark_restore(t);

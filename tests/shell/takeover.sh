@@ -40,6 +40,7 @@ mkdir "$F/cwd"
 cd "$F/cwd"
 kill_worker
 echo second >&5
+check_match "$(tail -n 1 "$MNT/error")" 'the worker ended \(signal 9\), and another one took over'
 check_eq "$(cat "$F/appended")" $'first\nsecond' 'the appended file'
 check_eq "$(cat <&9)" unlinked 'the unlinked file'
 check_eq "$(pwd -P)" "$(realpath "$F/cwd")"
