@@ -405,4 +405,4 @@ class Plain(Old):
     """9P2000: no numbers of errors, no links, no owners by number."""
 
     version = "9P2000"
-    symlink = readlink = mknod = chown = None
+    symlink = readlink = mknod = chown = kinds = None

@@ -23,7 +23,7 @@ if [ -z "${CUBEFS_TEST_DIR-}" ]; then
 fi
 
 WORK=$CUBEFS_TEST_DIR
-MNT=$WORK/mnt
+MNT=${CUBEFS_TEST_TREE:-$WORK/mnt}
 STATE=$WORK/state
 LOG=$WORK/log
 TEST_UID=$(id -u)
@@ -159,6 +159,10 @@ up_or_ended() { # PID MNT
 # Starts a daemon with $STATE, $MNT and $LOG (a second one: STATE=... MNT=... LOG=... start_cubefs), waits
 # until it is mounted, leaves its process id in CUBEFS_PID.
 start_cubefs() { # [OPTION...]
+	if [ -n "${CUBEFS_TEST_TREE-}" ]; then
+		take_tree "$@"
+		return
+	fi
 	cubefs -f --state "$STATE" "$@" "$MNT" >>"$LOG" 2>&1 </dev/null &
 	CUBEFS_PID=$!
 	PID_OF[$MNT]=$CUBEFS_PID
@@ -169,6 +173,11 @@ start_cubefs() { # [OPTION...]
 		PID_OF[$MNT]=
 		fail "cubefs ended before it was mounted: $(tail -n 5 "$LOG")"
 	fi
+}
+
+# In a guest (tests/guest) the daemon is another machine's, and its tree mounted already: at $CUBEFS_TEST_TREE.
+take_tree() { # [OPTION...]
+	[ "$#" -eq 0 ] || skip "the daemon has to be started with $*"
 }
 
 # The daemon's supervisor and workers (not what runs in sandboxes).
@@ -271,6 +280,14 @@ finish_sandboxes() { # MNT
 	(wait_for 60 state_empty "$state") || finish_problem "$state/cubes still has: $(ls -A "$state/cubes")"
 }
 
+# What a test made in a tree that others use after it.
+finish_tree() {
+	local name
+	while read -r name _; do
+		[ -z "$name" ] || timeout 60 rmdir "$MNT/$name" || finish_problem "rmdir $name failed"
+	done < <(timeout 30 cat "$MNT/list" || echo)
+}
+
 finish_mount() { # MNT
 	local mnt=$1 pid=${PID_OF[$1]} code=0
 	if is_mounted "$mnt"; then
@@ -318,6 +335,7 @@ finish() {
 	for ((i = ${#EXITS[@]} - 1; i >= 0; i--)); do
 		eval "${EXITS[i]}"
 	done
+	[ -z "${CUBEFS_TEST_TREE-}" ] || finish_tree
 	for mnt in "${!PID_OF[@]}"; do
 		finish_sandboxes "$mnt"
 		finish_mount "$mnt"
