@@ -52,9 +52,9 @@ static bool revive_may(struct cube_revive *v, bool killed)
 	bool lasted = served && cube_clock_mono() - v->began >= CUBE_REVIVE_QUICK_S * UINT64_C(1000000000);
 
 	v->served = v->served || served;
-	if (lasted || (served && killed))
+	if (lasted)
 		v->in_a_row = 0;
-	else
+	else if (!killed) /* whoever kills them may go on as long as he likes */
 		v->in_a_row++;
 	return v->served && v->in_a_row < CUBE_REVIVE_MOST;
 }
