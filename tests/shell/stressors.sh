@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Other people's programs that are hard on file systems, each of which checks what it reads. A few seconds; with
-# CUBEFS_TEST_LONG ten for each stressor.
+# CUBEFS_TEST_LONG ten for each stressor, which takes 20 GiB of the disk.
 . "$(dirname "$0")/lib.sh"
 require stress-ng fio dbench fs_mark
 start_cubefs
