@@ -89,13 +89,13 @@ int cube_template_keep(struct cube_checkpoint_entry *e, const char *name, const 
 		       struct cube_import **ret, struct cube_err *err)
 {
 	cube_auto_str source = cube_asprintf(KEEP_SCHEME "%s/%s", e->cube->name, e->name);
-	struct cube_template_entry *t;
+	struct cube_template_entry *t = NULL;
 	int r = source != NULL ? cube_backend_need(e->cube->service->backend, CUBE_CAP_KEEP, err)
 			       : cube_fail(err, -ENOMEM, "template: out of memory");
 
 	if (r == 0)
 		r = cube_template_create_unsaved(e->cube->service, name, &t, err);
-	if (r < 0)
+	if (r < 0 || t == NULL)
 		return r;
 	r = cube_template_import_of(t, by, source, e, ret, err);
 	if (r < 0)

@@ -243,7 +243,7 @@ static int import_file(struct cube_docker *d, const struct cube_template_order *
 		       struct cube_cancel *cancel, struct cube_err *err)
 {
 	cube_auto(cube_json_auto) json_t *there = NULL;
-	char print[CUBE_DIGEST_TEXT];
+	char print[CUBE_DIGEST_TEXT] = "";
 	const json_t *labels;
 	cube_auto_fd fd = -1;
 	int rc = import_open(d, o, cancel, &fd, err);

@@ -61,7 +61,7 @@ static int take_run(struct cube_verb_call *call, struct cube_err *err)
 
 	if (r == 0)
 		r = cube_checkpoint_take(call->object, call->words[1], &e, err);
-	if (r < 0)
+	if (r < 0 || e == NULL)
 		return r;
 	call->state = e;
 	call->cancel = take_cancel;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/err.h"
 #include "backends/base/log.h"
 #include "fs/fuse/raw.h"
 
@@ -45,7 +46,7 @@ static void pass_unregister(int dev, int32_t id)
 	uint32_t n = (uint32_t)id;
 
 	if (ioctl(dev, CUBE_FUSE_BACKING_CLOSE, &n) < 0 && errno != ENOTCONN)
-		cube_log(CUBE_LOG_WARNING, "fuse", "backing id %u: %s", n, strerror(errno));
+		cube_log(CUBE_LOG_WARNING, "fuse", "backing id %u: %s", n, cube_errno_text(errno));
 }
 
 /* ---- the beginning of the connection ---- */

@@ -53,8 +53,8 @@ void cube_fuse_real_open(const struct cube_fuse_args *a)
 {
 	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_caller by = cube_fuse_caller(a->req);
-	struct cube_fuse_real_open open;
-	struct cube_files_handle *h;
+	struct cube_fuse_real_open open = {0};
+	struct cube_files_handle *h = NULL;
 	int code;
 
 	cube_tree_uses(a->f->tree, NULL, &by, a->node);
