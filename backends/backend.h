@@ -254,6 +254,14 @@ struct cube_template_order {
 	void *ctx;
 };
 
+/* What a checkpoint is to hold. */
+struct cube_take {
+	const char *cp; /* its id */
+	bool files; /* the sandbox's own: root and /workspace. Without them only volume_copy takes of it */
+	const char *const *volumes; /* uids of volumes that it has */
+	unsigned n_volumes;
+};
+
 struct cube_volume {
 	char uid[CUBE_ID_MAX + 1];
 	uint64_t size; /* bytes that it takes; UINT64_MAX: not known (yet) */
@@ -466,9 +474,10 @@ struct cube_backend_ops {
 	/* CUBE_CAP_CHECKPOINTS. Checkpoints have ids that the caller chooses as it does a sandbox's uid, and belong to
 	 * nobody: destroy leaves them, and any of them can be removed while the others stay whole. */
 	/* Takes one of a sandbox in any state: all that runs inside sees it at one moment, and goes on afterwards
-	 * whatever happens. *ret_still_ms: how long it stood still, at most. There already: success. */
-	int (*checkpoint)(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
-			  uint32_t *ret_still_ms, struct cube_err *err);
+	 * whatever happens; what other sandboxes write to a volume meanwhile is in or out. *ret_still_ms: how long it
+	 * stood still, at most. There already: success. */
+	int (*checkpoint)(struct cube_backend *b, const char *id, const struct cube_take *take,
+			  struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err);
 	int (*checkpoint_list)(struct cube_backend *b,
 			       void (*each)(void *ctx, const struct cube_checkpoint *c), void *ctx,
 			       struct cube_err *err);
@@ -497,6 +506,10 @@ struct cube_backend_ops {
 	int (*volume_remove)(struct cube_backend *b, const char *uid, struct cube_err *err);
 	int (*volume_list)(struct cube_backend *b, void (*each)(void *ctx, const struct cube_volume *v),
 			   void *ctx, struct cube_err *err);
+	/* With CUBE_CAP_CHECKPOINTS as well; NULL: there is no such thing here. The new volume @to has what @from
+	 * had when the checkpoint @cp was taken. There already: success. -ENOENT. */
+	int (*volume_copy)(struct cube_backend *b, const char *cp, const char *from, const char *to,
+			   struct cube_cancel *cancel, struct cube_err *err);
 	/* With CUBE_CAP_FILES as well; else it is not called. Its files, as `root` gives those of a sandbox; no
 	 * mounts. */
 	int (*volume_root)(struct cube_backend *b, const char *uid, struct cube_root *ret,
@@ -602,8 +615,11 @@ int cube_backend_template_check(struct cube_backend *b, const struct cube_templa
 int cube_backend_template_import(struct cube_backend *b, const struct cube_template_order *o,
 				 struct cube_cancel *cancel, struct cube_err *err);
 int cube_backend_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);
-int cube_backend_checkpoint(struct cube_backend *b, const char *id, const char *cp,
+int cube_backend_checkpoint(struct cube_backend *b, const char *id, const struct cube_take *take,
 			    struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err);
+/* -EOPNOTSUPP: this backend copies no volumes. */
+int cube_backend_volume_copy(struct cube_backend *b, const char *cp, const char *from, const char *to,
+			     struct cube_cancel *cancel, struct cube_err *err);
 int cube_backend_checkpoint_list(struct cube_backend *b,
 				 void (*each)(void *ctx, const struct cube_checkpoint *c), void *ctx,
 				 struct cube_err *err);

@@ -242,7 +242,34 @@ static int check_checkpoint(struct cube_call *c, const char *cp)
 		       : cube_fail(&c->why, -EINVAL, "'%s' is no id of a checkpoint", cp != NULL ? cp : "");
 }
 
-int cube_backend_checkpoint(struct cube_backend *b, const char *id, const char *cp,
+int cube_backend_volume_copy(struct cube_backend *b, const char *cp, const char *from, const char *to,
+			     struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct cube_call c = CALL("volume_copy", to);
+	int r = call_begin_volume(&c, CUBE_CAP_CHECKPOINTS);
+
+	if (r == 0 && b->ops->volume_copy == NULL)
+		r = cube_fail(&c.why, -EOPNOTSUPP, "backend '%s' cannot copy volumes", b->name);
+	if (r == 0)
+		r = check_checkpoint(&c, cp);
+	if (r == 0 && !cube_check_uid(from))
+		r = cube_fail(&c.why, -EINVAL, "'%s' is no uid of a volume", from);
+	if (r == 0)
+		r = b->ops->volume_copy(b, cp, from, to, cancel, &c.why);
+	return cube_call_end(&c, r, err);
+}
+
+static int check_take(struct cube_call *c, const struct cube_take *take)
+{
+	int r = check_checkpoint(c, take->cp);
+
+	for (unsigned i = 0; r == 0 && i < take->n_volumes; i++)
+		if (!cube_check_uid(take->volumes[i]))
+			r = cube_fail(&c->why, -EINVAL, "'%s' is no uid of a volume", take->volumes[i]);
+	return r;
+}
+
+int cube_backend_checkpoint(struct cube_backend *b, const char *id, const struct cube_take *take,
 			    struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err)
 {
 	struct cube_call c = CALL("checkpoint", id);
@@ -250,9 +277,9 @@ int cube_backend_checkpoint(struct cube_backend *b, const char *id, const char *
 	int r = cube_call_begin_id(&c, CUBE_CAP_CHECKPOINTS);
 
 	if (r == 0)
-		r = check_checkpoint(&c, cp);
+		r = check_take(&c, take);
 	if (r == 0)
-		r = b->ops->checkpoint(b, id, cp, cancel, &still, &c.why);
+		r = b->ops->checkpoint(b, id, take, cancel, &still, &c.why);
 	if (r == 0)
 		*ret_still_ms = still;
 	return cube_call_end(&c, r, err);

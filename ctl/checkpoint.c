@@ -10,6 +10,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/volume_priv.h"
 
 /* ---- The object ---- */
 
@@ -22,6 +23,7 @@ static void checkpoint_free(struct cube_checkpoint_entry *e)
 {
 	cube_labels_free(e->labels);
 	cube_free(e->template);
+	cube_free(e->volumes);
 	cube_free(e->name);
 	cube_free(e);
 }
@@ -227,17 +229,13 @@ static void take_done(struct cube_life_call *call, int code, const struct cube_e
 	cube_wake(&e->changed);
 }
 
-int cube_checkpoint_take(struct cube_cube *c, const char *name, struct cube_checkpoint_entry **ret,
-			 struct cube_err *err)
+/* Takes @e, which is new, over: on failure nothing is left of it. */
+static int take_begin(struct cube_checkpoint_entry *e, struct cube_checkpoint_entry **ret,
+		      struct cube_err *err)
 {
-	struct cube_checkpoint_entry *e;
-	int r = name != NULL ? checkpoint_check_name(c, name, err) : 0;
+	struct cube_cube *c = e->cube;
+	int r;
 
-	if (r < 0)
-		return r;
-	e = cube_checkpoint_new(c, name);
-	if (e == NULL)
-		return cube_fail(err, -ENOMEM, "checkpoint: out of memory");
 	e->call = (struct cube_life_call){.what = CUBE_LIFE_CHECKPOINT, .done = take_done, .checkpoint = e};
 	r = cube_cube_life(c, &e->call, err);
 	if (r < 0) {
@@ -247,6 +245,34 @@ int cube_checkpoint_take(struct cube_cube *c, const char *name, struct cube_chec
 	}
 	*ret = cube_checkpoint_ref(e);
 	return 0;
+}
+
+int cube_checkpoint_take(struct cube_cube *c, const char *name, struct cube_checkpoint_entry **ret,
+			 struct cube_err *err)
+{
+	struct cube_checkpoint_entry *e;
+	int r = name != NULL ? checkpoint_check_name(c, name, err) : 0;
+
+	if (r < 0)
+		return r;
+	e = cube_checkpoint_new(c, name);
+	return e != NULL ? take_begin(e, ret, err) : cube_fail(err, -ENOMEM, "checkpoint: out of memory");
+}
+
+int cube_checkpoint_take_fork(struct cube_cube *c, bool files, struct cube_checkpoint_entry **ret,
+			      struct cube_err *err)
+{
+	struct cube_checkpoint_entry *e = cube_checkpoint_new(c, NULL);
+
+	if (e == NULL)
+		return cube_fail(err, -ENOMEM, "fork: out of memory");
+	e->no_files = !files;
+	if (cube_use_writable(c, &e->volumes, &e->n_volumes) < 0) {
+		cube_list_remove(&e->link);
+		cube_checkpoint_unref(e);
+		return cube_fail(err, -ENOMEM, "fork: out of memory");
+	}
+	return take_begin(e, ret, err);
 }
 
 void cube_checkpoint_leave(struct cube_checkpoint_entry *e)

@@ -30,7 +30,10 @@ struct cube_checkpoint_entry {
 	char parent[17];         /* the checkpoint that the files came from, "": none */
 	struct cube_map *labels; /* name -> char * */
 	uint64_t created_wall;
-	uint64_t size;  /* bytes of its own, as of the last look; UINT64_MAX: not known */
+	uint64_t size;       /* bytes of its own, as of the last look; UINT64_MAX: not known */
+	bool no_files;       /* of a fork that needs volumes alone */
+	char (*volumes)[17]; /* uids of those in it; NULL: none */
+	unsigned n_volumes;
 	unsigned uses;  /* restores and creations from it that are under way */
 	bool unwanted;  /* who asked for it gave up */
 	bool recovered; /* of an earlier daemon, and the backend was not asked yet */
@@ -55,6 +58,10 @@ int cube_checkpoint_named(struct cube_domain *d, struct cube_cube *c, const char
  * reference. -EINVAL the name, -EEXIST, -EBUSY another operation is under way, -EHOSTDOWN, -EOPNOTSUPP. */
 int cube_checkpoint_take(struct cube_cube *c, const char *name, struct cube_checkpoint_entry **ret,
 			 struct cube_err *err);
+/* One without a name, for a fork: with the sandbox's own files or (@files false) without, and with the volumes that it
+ * may write to. */
+int cube_checkpoint_take_fork(struct cube_cube *c, bool files, struct cube_checkpoint_entry **ret,
+			      struct cube_err *err);
 /* Who asked for it gives up: it is called off, and if it is too late for that it is removed. */
 void cube_checkpoint_leave(struct cube_checkpoint_entry *e);
 /* The name is free on return. -EBUSY: a restore or a creation uses it. */

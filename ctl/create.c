@@ -234,6 +234,8 @@ static int create_accept(struct cube_cube *c, struct cube_err *err)
 	cube_own(c)->sync_due = !c->service->backend->ops->beside_state;
 	if (r == 0)
 		r = cube_state_save(c, err);
+	if (r == 0)
+		r = cube_use_save_volumes(c, err);
 	if (r == 0 && cube_own(c)->from != NULL)
 		r = cube_state_save_env(c, err);
 	if (r == 0 && !cube_own(c)->unseen)
@@ -464,11 +466,11 @@ static int from_fill(struct cube_cube *c, struct cube_cube *parent, struct cube_
 	return from_settings(c, parent, err);
 }
 
-int cube_create_from(struct cube_cube *parent, struct cube_checkpoint_entry *from, const char *name,
+int cube_create_from(const struct cube_fork_source *from, const char *name,
 		     const struct cube_create_key *keys, size_t n_keys, struct cube_cube **ret,
 		     struct cube_err *err)
 {
-	struct cube_cube *c;
+	struct cube_cube *parent = from->parent, *c;
 	int r = create_check_name(parent->domain, name, err);
 
 	if (r == 0)
@@ -478,9 +480,12 @@ int cube_create_from(struct cube_cube *parent, struct cube_checkpoint_entry *fro
 	c = cube_cube_new(parent->domain);
 	if (c == NULL)
 		return cube_fail(err, -ENOMEM, "out of memory");
-	r = from_fill(c, parent, from, err);
+	r = from_fill(c, parent, from->files, err);
 	if (r == 0)
 		r = create_fill(c, name, keys, n_keys, err);
+	if (r == 0)
+		r = cube_use_inherit(c, parent, from->volumes != NULL ? from->volumes : from->files,
+				     from->fork, err);
 	if (r == 0)
 		r = from_env(c, parent, err);
 	if (r < 0) {
@@ -505,7 +510,7 @@ int cube_cube_remove(struct cube_cube *c, const struct cube_caller *by, struct c
 	int r = cube_state_mark_removed(c, err);
 	if (r < 0)
 		return r;
-	if (c->phase == CUBE_CREATING)
+	if (c->phase == CUBE_CREATING || !cube_own(c)->keep)
 		cube_use_undo(c);
 	cube_transfers_cancel(c);
 	c->phase = CUBE_REMOVED;

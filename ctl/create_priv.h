@@ -43,9 +43,15 @@ void cube_labels_free(struct cube_map *labels);
 int cube_create_as(struct cube_domain *d, const struct cube_caller *by, const char *name,
 		   const struct cube_create_key *keys, size_t n_keys, bool keep, struct cube_cube **ret,
 		   struct cube_err *err);
-/* The same with the files of @from, a checkpoint of @parent, and with all that was said of @parent but its volumes and
- * ports; keys come on top. */
-int cube_create_from(struct cube_cube *parent, struct cube_checkpoint_entry *from, const char *name,
+/* The same with files of a checkpoint and with all that was said of its parent but its binds and ports; keys come on
+ * top. */
+struct cube_fork_source {
+	struct cube_cube *parent;
+	struct cube_checkpoint_entry *files;
+	struct cube_checkpoint_entry *volumes; /* NULL: it has none to be copied */
+	bool fork; /* else it is a creation, which may take volumes that are there */
+};
+int cube_create_from(const struct cube_fork_source *from, const char *name,
 		     const struct cube_create_key *keys, size_t n_keys, struct cube_cube **ret,
 		     struct cube_err *err);
 /* Would it be accepted? Nothing is made. */
@@ -63,6 +69,7 @@ struct cube_spec_parts {
 	struct cube_pair *hosts;
 	char *hosts_text; /* what hosts point into */
 	struct cube_spec_volume *volumes;
+	struct cube_use_copy *copies; /* as many, of what they are copies */
 	char **strings;
 	size_t n_strings;
 };

@@ -51,6 +51,7 @@ struct cube_own {
 	uint64_t paused_wall; /* the same by the wall clock, on disk: for a pause that outlives a daemon */
 	uint64_t paused_owed; /* milliseconds of such a pause, of which the agent has not heard yet */
 	bool keep;        /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
+	bool leaving;     /* read from the disk as one that is being destroyed */
 	bool pending;     /* of a fork that is not complete: it is not kept yet though it runs */
 	unsigned holders; /* open channels that keep it alive (cube_hold) */
 	bool held;        /* of the state on disk: somebody has held it, and it goes with him */

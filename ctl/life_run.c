@@ -37,7 +37,7 @@ void cube_op_run_create(struct cube_op *op)
 		op->code = cube_adopt_run(op);
 		return;
 	}
-	op->code = cube_use_make(op->cube->service, &op->spec.spec, op->cancel, &op->err);
+	op->code = cube_use_make(op->cube->service, &op->spec, op->cancel, &op->err);
 	if (op->code == 0)
 		op->code = cube_backend_create(op_backend(op), &op->spec.spec, op->cancel, &id, &op->err);
 	if (op->code < 0)
@@ -133,10 +133,14 @@ void cube_op_run_restore(struct cube_op *op)
 
 void cube_op_run_checkpoint(struct cube_op *op)
 {
+	const struct cube_checkpoint_entry *e = op->checkpoint;
+	const char *volumes[CUBE_MOUNTS_MAX];
+	struct cube_take take = {.cp = e->id, .files = !e->no_files, .volumes = volumes};
 	uint32_t still_ms;
 
-	op->code = cube_backend_checkpoint(op_backend(op), op->id, op->checkpoint->id, op->cancel, &still_ms,
-					   &op->err);
+	for (; take.n_volumes < e->n_volumes && take.n_volumes < CUBE_MOUNTS_MAX; take.n_volumes++)
+		volumes[take.n_volumes] = e->volumes[take.n_volumes];
+	op->code = cube_backend_checkpoint(op_backend(op), op->id, &take, op->cancel, &still_ms, &op->err);
 	if (op->code == 0)
 		cube_log(CUBE_LOG_DEBUG, "ctl", "checkpoint %s: stood still for %u ms", op->checkpoint->id,
 			 still_ms);

@@ -268,11 +268,13 @@ static bool load_is_removed(const char *entry, char uid[17])
 static struct cube_cube *load_open(struct cube_domain *d, const char *entry, struct cube_err *err)
 {
 	struct cube_cube *c = cube_cube_new(d);
+	char uid[17];
 
 	if (c == NULL) {
 		(void)cube_fail(err, -ENOMEM, "out of memory");
 		return NULL;
 	}
+	cube_own(c)->leaving = load_is_removed(entry, uid);
 	c->dir_fd =
 		openat(cube_domain_own(d)->cubes_fd, entry, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	int r = c->dir_fd < 0 ? cube_fail_errno(err, "its directory") : cube_state_load(c, err);
@@ -427,6 +429,8 @@ void cube_cube_adopt(struct cube_cube *c)
 	}
 	switch (c->phase) {
 	case CUBE_REMOVED:
+		if (!own->keep)
+			cube_use_undo(c);
 		(void)cube_op_begin(c, CUBE_OP_DESTROY, 0, NULL, NULL);
 		return;
 	case CUBE_CREATING:

@@ -62,8 +62,9 @@ static int spec_fill(struct cube_cube *c, struct cube_spec_parts *p)
 		return -ENOMEM;
 
 	p->spec.volumes = p->volumes = cube_use_spec(c);
+	p->copies = cube_use_copies(c);
 	p->spec.n_volumes = own->n_volumes;
-	if (p->volumes == NULL && own->n_volumes > 0)
+	if ((p->volumes == NULL || p->copies == NULL) && own->n_volumes > 0)
 		return -ENOMEM;
 
 	struct cube_pair *at = p->pairs + n_env;
@@ -137,6 +138,7 @@ void cube_spec_done(struct cube_spec_parts *p)
 	cube_free(p->strings);
 	cube_free(p->pairs);
 	cube_free(p->volumes);
+	cube_free(p->copies);
 	cube_free(p->hosts);
 	cube_free(p->hosts_text);
 	*p = (struct cube_spec_parts){0};

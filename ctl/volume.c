@@ -102,6 +102,11 @@ struct cube_volume_entry *cube_volume_find(struct cube_domain *d, const char *na
 	return v != NULL && v->phase == CUBE_VOLUME_THERE ? v : NULL;
 }
 
+bool cube_volume_taken(struct cube_domain *d, const char *name)
+{
+	return volume_named(d, name) != NULL;
+}
+
 struct cube_volume_entry *cube_volume_next(struct cube_domain *d, uint64_t seq)
 {
 	cube_list_each (i, &d->volumes) {
@@ -126,7 +131,12 @@ static struct cube_volume_entry *volume_by_uid(struct cube_domain *d, const char
 
 /* ---- On disk ---- */
 
-static int volume_save(struct cube_volume_entry *v, struct cube_err *err)
+bool cube_volume_known(struct cube_domain *d, const char *uid)
+{
+	return volume_by_uid(d, uid) != NULL;
+}
+
+int cube_volume_save(struct cube_volume_entry *v, struct cube_err *err)
 {
 	cube_auto(cube_json_auto) json_t *o =
 		json_pack("{s:i,s:s,s:s,s:I}", "version", 1, "name", v->name, "backend",
@@ -253,14 +263,10 @@ static int volume_accept(struct cube_service *s, const char *name, struct cube_v
 		return cube_fail(err, -ENOMEM, "volume '%s': out of memory", name);
 	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n)) {
 		r = cube_fail_errno(err, "random numbers");
-	} else {
-		(void)snprintf(v->uid, sizeof(v->uid), "%016llx", (unsigned long long)n);
-		r = volume_save(v, err);
-	}
-	if (r < 0) {
 		cube_volume_unref(v);
 		return r;
 	}
+	(void)snprintf(v->uid, sizeof(v->uid), "%016llx", (unsigned long long)n);
 	cube_list_push(&s->domain->volumes, &v->link);
 	*ret = v;
 	return 0;
@@ -297,6 +303,11 @@ int cube_volume_create(struct cube_domain *d, const char *name, struct cube_volu
 	r = volume_accept(s, name, &v, err);
 	if (r < 0)
 		return r;
+	r = cube_volume_save(v, err);
+	if (r < 0) {
+		cube_volume_delist(v);
+		return r;
+	}
 	*ret = cube_volume_ref(v);
 	cube_volume_work_make(v);
 	return 0;
@@ -344,7 +355,7 @@ struct cube_volume_entry *cube_volume_again(struct cube_service *s, const char *
 		return NULL;
 	(void)snprintf(v->uid, sizeof(v->uid), "%.16s", uid);
 	v->phase = CUBE_VOLUME_THERE;
-	if (volume_save(v, &err) < 0)
+	if (cube_volume_save(v, &err) < 0)
 		cube_log(CUBE_LOG_ERROR, "ctl", "%s", err.text);
 	cube_list_push(&s->domain->volumes, &v->link);
 	return cube_volume_ref(v);
@@ -407,7 +418,7 @@ int cube_volume_rename(struct cube_volume_entry *v, const char *name, struct cub
 		return cube_fail(err, -EEXIST, "a volume named '%s' is there already", name);
 	memcpy(old, v->name, sizeof(old));
 	(void)snprintf(v->name, sizeof(v->name), "%s", name);
-	r = volume_save(v, err);
+	r = cube_volume_save(v, err);
 	if (r < 0) {
 		memcpy(v->name, old, sizeof(old));
 		return r;

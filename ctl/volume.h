@@ -31,6 +31,7 @@ struct cube_volume_entry {
 	struct cube_err failure;
 	struct cube_waitq changed;
 	struct cube_alarm again; /* the removal is tried again */
+	bool removing;           /* the backend is at it */
 	unsigned tries;
 	void *tree_data;
 };

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The volumes that sandboxes have: from a create line to the backend, and over a restart of the daemon. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/base/alloc.h"
 #include "ctl/bytes.h"
+#include "ctl/checkpoint.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/stock.h"
 #include "ctl/volume_priv.h"
@@ -87,17 +89,121 @@ int cube_use_accept(struct cube_cube *c, struct cube_err *err)
 	return 0;
 }
 
-int cube_use_make(struct cube_service *s, const struct cube_spec *spec, struct cube_cancel *cancel,
+int cube_use_save_volumes(struct cube_cube *c, struct cube_err *err)
+{
+	const struct cube_own *own = cube_own(c);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < own->n_volumes; i++)
+		if (own->volumes[i].fresh)
+			r = cube_volume_save(own->volumes[i].volume, err);
+	return r;
+}
+
+int cube_use_make(struct cube_service *s, const struct cube_spec_parts *p, struct cube_cancel *cancel,
 		  struct cube_err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < spec->n_volumes; i++) {
-		const struct cube_spec_volume *v = &spec->volumes[i];
+	for (size_t i = 0; r == 0 && i < p->spec.n_volumes; i++) {
+		const struct cube_spec_volume *v = &p->volumes[i];
+		const struct cube_use_copy *copy = &p->copies[i];
 
 		cube_volume_sync(s->domain, v->volume);
-		r = cube_backend_volume_make(s->backend, v->volume, v->name, cancel, err);
+		r = copy->cp[0] != '\0'
+			    ? cube_backend_volume_copy(s->backend, copy->cp, copy->of, v->volume, cancel, err)
+			    : cube_backend_volume_make(s->backend, v->volume, v->name, cancel, err);
 	}
+	return r;
+}
+
+/* An array, to be freed; NULL: memory or none. */
+struct cube_use_copy *cube_use_copies(const struct cube_cube *c)
+{
+	const struct cube_own *own = cube_own((struct cube_cube *)(uintptr_t)c);
+	struct cube_use_copy *list = own->n_volumes > 0 ? cube_calloc(own->n_volumes, sizeof(*list)) : NULL;
+
+	for (size_t i = 0; list != NULL && i < own->n_volumes; i++)
+		list[i] = own->volumes[i].copy;
+	return list;
+}
+
+/* ---- What a fork's child gets of its parent ---- */
+
+int cube_use_writable(struct cube_cube *c, char (**ret)[17], unsigned *ret_n)
+{
+	const struct cube_own *own = cube_own(c);
+	char(*list)[17] = own->n_volumes > 0 ? cube_calloc(own->n_volumes, sizeof(*list)) : NULL;
+	unsigned n = 0;
+
+	if (list == NULL && own->n_volumes > 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < own->n_volumes; i++)
+		if (own->volumes[i].volume != NULL && !own->volumes[i].read_only)
+			memcpy(list[n++], own->volumes[i].volume->uid, sizeof(list[0]));
+	*ret = list;
+	*ret_n = n;
+	return 0;
+}
+
+static struct cube_volume_use *use_at(struct cube_cube *c, const char *path)
+{
+	struct cube_own *own = cube_own(c);
+
+	for (size_t i = 0; i < own->n_volumes; i++)
+		if (strcmp(own->volumes[i].path, path) == 0)
+			return &own->volumes[i];
+	return NULL;
+}
+
+/* "VOLUME-SANDBOX", or with a number behind where that is taken. What is too long is cut. */
+static void inherit_name(const struct cube_cube *c, const char *volume, char name[CUBE_NAME_MAX + 1])
+{
+	unsigned n = 1;
+
+	(void)snprintf(name, CUBE_NAME_MAX + 1, "%.40s-%s", volume, c->name);
+	while (cube_volume_taken(c->domain, name))
+		(void)snprintf(name, CUBE_NAME_MAX + 1, "%.30s-%.20s-%u", volume, c->name, ++n);
+}
+
+static int inherit_one(struct cube_cube *c, const struct cube_volume_use *old,
+		       const struct cube_checkpoint_entry *e, bool fork, struct cube_err *err)
+{
+	struct cube_volume_use *u = use_at(c, old->path);
+	char name[CUBE_NAME_MAX + 4];
+	int r = 0;
+
+	if (u != NULL && (old->read_only || (!fork && cube_volume_taken(c->domain, u->name))))
+		return 0; /* another one was asked for */
+	if (u != NULL && cube_volume_taken(c->domain, u->name))
+		return cube_fail(err, -EEXIST,
+				 "volume '%s' is there already, and the fork's at %s would be a copy of '%s'",
+				 u->name, old->path, old->name);
+	if (u == NULL && old->read_only) {
+		(void)snprintf(name, sizeof(name), "%.64s,ro", old->volume->name);
+		return cube_use_add(c, old->path, name, err);
+	}
+	if (u == NULL) {
+		inherit_name(c, old->volume->name, name);
+		r = cube_use_add(c, old->path, name, err);
+		u = use_at(c, old->path);
+	}
+	if (r < 0)
+		return r;
+	memcpy(u->copy.cp, e->id, sizeof(u->copy.cp));
+	memcpy(u->copy.of, old->volume->uid, sizeof(u->copy.of));
+	return 0;
+}
+
+int cube_use_inherit(struct cube_cube *c, struct cube_cube *parent, const struct cube_checkpoint_entry *e,
+		     bool fork, struct cube_err *err)
+{
+	const struct cube_own *old = cube_own(parent);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < old->n_volumes; i++)
+		if (old->volumes[i].volume != NULL)
+			r = inherit_one(c, &old->volumes[i], e, fork, err);
 	return r;
 }
 
@@ -217,12 +323,26 @@ json_t *cube_use_save(const struct cube_cube *c)
 	return list;
 }
 
+/* One that is being destroyed has no volumes any more, and those that went with it are not to come back; but what was
+ * accepted for a creation that was cut off is still to go. */
+static bool use_is_past(struct cube_cube *c, const json_t *o, const char *uid)
+{
+	const struct cube_own *own = cube_own(c);
+
+	return own->leaving &&
+	       (own->keep || !cube_json_bool(o, "fresh", false) || !cube_volume_known(c->domain, uid));
+}
+
 int cube_use_load(struct cube_cube *c, const json_t *list)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *o = json_array_get(list, i);
 		const char *uid = cube_json_str(o, "volume", "");
-		struct cube_volume_use *u = strlen(uid) == 16 ? use_grow(cube_own(c)) : NULL;
+		struct cube_volume_use *u;
+
+		if (use_is_past(c, o, uid))
+			continue;
+		u = strlen(uid) == 16 ? use_grow(cube_own(c)) : NULL;
 
 		if (u == NULL)
 			return -EINVAL;

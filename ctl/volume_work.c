@@ -98,6 +98,7 @@ static void work_removed(struct cube_volume_entry *v, int code, const struct cub
 	struct cube_domain *d = v->service->domain;
 	unsigned shift = v->tries < 8 ? v->tries++ : 8;
 
+	v->removing = false;
 	if (code == 0) {
 		cube_volume_unsave(v);
 		cube_volume_delist(v);
@@ -125,8 +126,11 @@ static void work_remove_run(struct cube_work *w)
 
 void cube_volume_work_remove(struct cube_volume_entry *v)
 {
-	struct volume_work *vw = work_new(v, work_remove_run);
+	struct volume_work *vw = v->removing ? NULL : work_new(v, work_remove_run);
 
+	if (v->removing)
+		return; /* at a start: a creation that was cut off began it, and it is on disk as well */
+	v->removing = vw != NULL;
 	if (vw != NULL)
 		cube_task_submit(v->service->domain, &vw->work);
 	else

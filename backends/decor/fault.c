@@ -46,6 +46,7 @@ static const char *const op_names[] = {
 	"volume_make",
 	"volume_remove",
 	"volume_list",
+	"volume_copy",
 	"volume_root",
 	"checkpoint",
 	"checkpoint_list",

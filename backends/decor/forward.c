@@ -443,14 +443,25 @@ static int forward_volume_root(struct cube_backend *b, const char *uid, struct c
 	return give_root(&root, after(&a, r), ret);
 }
 
-static int forward_checkpoint(struct cube_backend *b, const char *id, const char *cp,
+static int forward_volume_copy(struct cube_backend *b, const char *cp, const char *from, const char *to,
+			       struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct around a = around(b, "volume_copy", to, cancel, err);
+	int r = before(&a);
+
+	if (r == 0)
+		r = a.ops->volume_copy(a.inner, cp, from, to, cancel, err);
+	return after(&a, r);
+}
+
+static int forward_checkpoint(struct cube_backend *b, const char *id, const struct cube_take *take,
 			      struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err)
 {
 	struct around a = around(b, "checkpoint", id, cancel, err);
 	int r = before(&a);
 
 	if (r == 0)
-		r = a.ops->checkpoint(a.inner, id, cp, cancel, ret_still_ms, err);
+		r = a.ops->checkpoint(a.inner, id, take, cancel, ret_still_ms, err);
 	return after(&a, r);
 }
 
@@ -593,6 +604,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(volume_make),
 		KEEP(volume_remove),
 		KEEP(volume_list),
+		KEEP(volume_copy),
 		KEEP(volume_root),
 		KEEP(checkpoint),
 		KEEP(checkpoint_list),

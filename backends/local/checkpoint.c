@@ -28,8 +28,25 @@ static const char *checkpoint_name(char out[CHECKPOINT_NAME], const char *cp, bo
 
 /* ---- records ---- */
 
+const char *cube_local_checkpoint_volume(char out[CUBE_LOCAL_CHECKPOINT_SET], const char *cp,
+					 const char *volume)
+{
+	(void)snprintf(out, CUBE_LOCAL_CHECKPOINT_SET, "%.*s.%.*s", CUBE_ID_MAX, cp, CUBE_ID_MAX, volume);
+	return out;
+}
+
 static int checkpoint_parse(const json_t *o, struct cube_local_checkpoint *ret)
 {
+	const json_t *volumes = json_object_get(o, "volumes");
+
+	ret->no_files = cube_json_bool(o, "no_files", false);
+	ret->n_volumes = 0;
+	for (size_t i = 0; i < json_array_size(volumes) && i < CUBE_LOCAL_MOUNTS; i++) {
+		const char *uid = json_string_value(json_array_get(volumes, i));
+
+		if (uid)
+			(void)snprintf(ret->volumes[ret->n_volumes++], sizeof(ret->volumes[0]), "%s", uid);
+	}
 	(void)snprintf(ret->of, sizeof(ret->of), "%s", cube_json_str(o, "of", ""));
 	(void)snprintf(ret->template, sizeof(ret->template), "%s", cube_json_str(o, "template", ""));
 	(void)snprintf(ret->hostname, sizeof(ret->hostname), "%s", cube_json_str(o, "hostname", ""));
@@ -57,6 +74,8 @@ int cube_local_checkpoint_read(const struct cube_local *b, const char *cp, bool 
 
 	if (rc == -ENOENT && hidden)
 		rc = checkpoint_load(b, checkpoint_name(name, cp, true), ret);
+	if (rc == 0 && ret->no_files)
+		rc = -ENOENT;
 	if (rc == 0 && !cube_local_set_there(&b->store, cp))
 		rc = -EINVAL;
 	if (rc == -ENOENT)
@@ -64,12 +83,22 @@ int cube_local_checkpoint_read(const struct cube_local *b, const char *cp, bool 
 	return rc < 0 ? cube_fail(err, -EIO, "checkpoint %s is damaged: it can only be deleted", cp) : 0;
 }
 
+static json_t *checkpoint_volumes(const struct cube_local_checkpoint *c)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; list && i < c->n_volumes; i++)
+		(void)json_array_append_new(list, json_string(c->volumes[i]));
+	return list;
+}
+
 static int checkpoint_write(const struct cube_local *b, const char *cp, const struct cube_local_checkpoint *c,
 			    struct cube_err *err)
 {
 	cube_auto(cube_json_auto) json_t *o =
-		json_pack("{s:i,s:s,s:s,s:s}", "version", CHECKPOINT_VERSION, "of", c->of, "template",
-			  c->template, "hostname", c->hostname);
+		json_pack("{s:i,s:s,s:s,s:s,s:b,s:o}", "version", CHECKPOINT_VERSION, "of", c->of, "template",
+			  c->template, "hostname", c->hostname, "no_files", (int)c->no_files, "volumes",
+			  checkpoint_volumes(c));
 	struct cube_buf text = CUBE_BUF(CHECKPOINT_MAX);
 	char name[CHECKPOINT_NAME];
 	int rc = o ? cube_json_write(o, &text) : -ENOMEM;
@@ -81,10 +110,11 @@ static int checkpoint_write(const struct cube_local *b, const char *cp, const st
 	return rc < 0 ? cube_fail(err, rc, "cannot note checkpoint %s: %s", cp, cube_errno_text(rc)) : 0;
 }
 
-bool cube_local_checkpoint_knows(const struct cube_local *b, const char *id)
+bool cube_local_checkpoint_knows(const struct cube_local *b, const char *set)
 {
-	char name[CHECKPOINT_NAME];
+	char name[CHECKPOINT_NAME], id[CUBE_ID_MAX + 1];
 
+	(void)snprintf(id, sizeof(id), "%.*s", (int)strcspn(set, "."), set);
 	return faccessat(b->checkpoints, checkpoint_name(name, id, false), F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
 	       faccessat(b->checkpoints, checkpoint_name(name, id, true), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
@@ -214,27 +244,51 @@ void cube_local_checkpoint_thaw(struct cube_local *b, struct local_cube *c)
 	(void)cube_local_cube_save(c, NULL);
 }
 
-static int take_copy(struct cube_local *b, struct local_cube *c, const char *cp, struct cube_cancel *cancel,
-		     uint32_t *ret_still_ms, struct cube_err *err)
+/* All that it is to hold, one after the other; what is left of the time is for the next. */
+static int take_sets(struct cube_local *b, struct local_cube *c, const struct cube_take *take, uint64_t until,
+		     struct cube_cancel *cancel, struct cube_err *err)
+{
+	char set[CUBE_LOCAL_CHECKPOINT_SET];
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i <= take->n_volumes; i++) {
+		uint64_t now = cube_clock_mono();
+		uint32_t left_ms = until == 0 ? 0 : until > now ? (uint32_t)((until - now) / 1000000) + 1 : 1;
+
+		if (i < take->n_volumes)
+			rc = cube_local_set_copy_within(
+				&b->store, take->volumes[i],
+				cube_local_checkpoint_volume(set, take->cp, take->volumes[i]), left_ms,
+				cancel, err);
+		else if (take->files)
+			rc = cube_local_set_copy_within(&b->store, c->id, take->cp, left_ms, cancel, err);
+	}
+	return rc == -ETIMEDOUT
+		       ? cube_fail(
+				 err, rc,
+				 "sandbox %s would stand still for more than %u s while its files are copied "
+				 "(freeze_limit): stop it before, or have the state directory on btrfs",
+				 c->id, b->freeze_limit_ms / 1000)
+		       : rc;
+}
+
+static int take_copy(struct cube_local *b, struct local_cube *c, const struct cube_take *take,
+		     struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err)
 {
 	bool moves = cube_local_cube_runs(c) && !c->rec.still && !cube_local_group_frozen(&b->cgroups, c->id);
 	struct cube_err thaw = {0};
-	uint64_t since = cube_clock_mono();
+	uint64_t since = 0, until = 0;
 	int rc = 0;
 
 	if (moves) {
 		take_sync(b);
 		since = cube_clock_mono();
+		until = b->freeze_limit_ms ? since + b->freeze_limit_ms * UINT64_C(1000000) : 0;
 		rc = take_still(b, c, true, cancel, err);
 		if (rc < 0)
 			return rc;
 	}
-	rc = cube_local_set_copy_within(&b->store, c->id, cp, moves ? b->freeze_limit_ms : 0, cancel, err);
-	if (rc == -ETIMEDOUT)
-		rc = cube_fail(err, rc,
-			       "sandbox %s would stand still for more than %u s while its files are copied "
-			       "(freeze_limit): stop it before, or have the state directory on btrfs",
-			       c->id, b->freeze_limit_ms / 1000);
+	rc = take_sets(b, c, take, until, cancel, err);
 	if (moves && take_still(b, c, false, NULL, &thaw) < 0)
 		cube_log(CUBE_LOG_ERROR, "local", "sandbox %s does not go on after a checkpoint: %s", c->id,
 			 thaw.text);
@@ -242,7 +296,44 @@ static int take_copy(struct cube_local *b, struct local_cube *c, const char *cp,
 	return rc;
 }
 
-int cube_local_checkpoint_take(struct cube_backend *base, const char *id, const char *cp,
+/* Of one that is not, or not any more, on record: @volumes as it says, or would have said. */
+static int take_sets_gone(struct cube_local *b, const char *cp, const struct cube_local_checkpoint *rec,
+			  struct cube_err *err)
+{
+	char set[CUBE_LOCAL_CHECKPOINT_SET];
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < rec->n_volumes; i++)
+		rc = cube_local_set_remove(&b->store, cube_local_checkpoint_volume(set, cp, rec->volumes[i]),
+					   err);
+	return rc;
+}
+
+static int take_record(const struct local_cube *c, const struct cube_take *take,
+		       struct cube_local_checkpoint *rec, struct cube_err *err)
+{
+	if (take->n_volumes > CUBE_LOCAL_MOUNTS)
+		return cube_fail(err, -EINVAL, "a sandbox has %d volumes at most", CUBE_LOCAL_MOUNTS);
+	*rec = (struct cube_local_checkpoint){.no_files = !take->files, .n_volumes = take->n_volumes};
+	(void)snprintf(rec->of, sizeof(rec->of), "%s", c->id);
+	(void)snprintf(rec->template, sizeof(rec->template), "%s", c->rec.template);
+	(void)snprintf(rec->hostname, sizeof(rec->hostname), "%s", c->rec.hostname);
+	for (unsigned i = 0; i < take->n_volumes; i++)
+		(void)snprintf(rec->volumes[i], sizeof(rec->volumes[0]), "%s", take->volumes[i]);
+	return 0;
+}
+
+/* An earlier attempt whose answer was lost has made it. */
+static bool take_is_there(const struct cube_local *b, const struct cube_take *take)
+{
+	struct cube_local_checkpoint rec;
+	char name[CHECKPOINT_NAME];
+
+	return take->files ? cube_local_checkpoint_read(b, take->cp, false, &rec, NULL) == 0
+			   : checkpoint_load(b, checkpoint_name(name, take->cp, false), &rec) == 0;
+}
+
+int cube_local_checkpoint_take(struct cube_backend *base, const char *id, const struct cube_take *take,
 			       struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err)
 {
 	struct cube_local *b = cube_local_of(base);
@@ -250,18 +341,22 @@ int cube_local_checkpoint_take(struct cube_backend *base, const char *id, const 
 	struct local_cube *c;
 	int rc = cube_local_cube_sound(b, id, &c, err);
 
-	if (rc < 0 || cube_local_checkpoint_read(b, cp, false, &rec, NULL) == 0)
-		return rc; /* an earlier attempt whose answer was lost */
-	(void)snprintf(rec.of, sizeof(rec.of), "%s", c->id);
-	(void)snprintf(rec.template, sizeof(rec.template), "%s", c->rec.template);
-	(void)snprintf(rec.hostname, sizeof(rec.hostname), "%s", c->rec.hostname);
-	rc = cube_local_set_remove(&b->store, cp, err);
-	if (rc == 0)
-		rc = take_copy(b, c, cp, cancel, ret_still_ms, err);
-	if (rc == 0)
-		rc = checkpoint_write(b, cp, &rec, err);
+	if (rc < 0 || take_is_there(b, take))
+		return rc;
+	rc = take_record(c, take, &rec, err);
 	if (rc < 0)
-		(void)cube_local_set_remove(&b->store, cp, NULL);
+		return rc;
+	rc = take_sets_gone(b, take->cp, &rec, err);
+	if (rc == 0)
+		rc = cube_local_set_remove(&b->store, take->cp, err);
+	if (rc == 0)
+		rc = take_copy(b, c, take, cancel, ret_still_ms, err);
+	if (rc == 0)
+		rc = checkpoint_write(b, take->cp, &rec, err);
+	if (rc < 0) {
+		(void)cube_local_set_remove(&b->store, take->cp, NULL);
+		(void)take_sets_gone(b, take->cp, &rec, NULL);
+	}
 	return rc;
 }
 
@@ -295,15 +390,19 @@ int cube_local_checkpoint_remove(struct cube_backend *base, const char *cp, stru
 	struct cube_local *b = cube_local_of(base);
 	char name[CHECKPOINT_NAME], hidden[CHECKPOINT_NAME];
 	bool needed = checkpoint_needed(b, cp);
+	struct cube_local_checkpoint rec = {.n_volumes = 0};
+	int rc;
 
-	(void)checkpoint_name(name, cp, false);
+	if (checkpoint_load(b, checkpoint_name(name, cp, false), &rec) < 0)
+		rec.n_volumes = 0; /* what a damaged one does not tell is swept at the next start */
 	if (needed ? renameat(b->checkpoints, name, b->checkpoints, checkpoint_name(hidden, cp, true)) < 0
 		   : unlinkat(b->checkpoints, name, 0) < 0) {
 		if (errno != ENOENT)
 			return cube_fail_errno(err, "cannot delete checkpoint %s", cp);
 		needed = needed || cube_local_checkpoint_knows(b, cp);
 	}
-	return needed ? 0 : checkpoint_files_gone(b, cp, err);
+	rc = take_sets_gone(b, cp, &rec, err);
+	return rc < 0 || needed ? rc : checkpoint_files_gone(b, cp, err);
 }
 
 void cube_local_checkpoint_release(struct cube_local *b, const char *cp)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints: sets of layers that no sandbox has mounted (store.h), each with a record beside it.
  *
+ * Volumes are in one that a fork takes, as sets CHECKPOINT.VOLUME, for as long as it is under way.
+ *
  * STATE/backends/NAME/checkpoints/ID.json is written when the set is whole, and removed before the set is: a set
  * without a record is swept at the next start. A checkpoint from which a sandbox was restored stays as the *base* of
  * that sandbox's changes after it was deleted, unlisted, as `.ID.json`, until no sandbox needs it. */
@@ -14,12 +16,20 @@ struct cube_local_checkpoint {
 	char of[CUBE_ID_MAX + 1];
 	char template[CUBE_ID_MAX + 1];
 	char hostname[CUBE_ID_MAX + 1];
+	bool no_files; /* volumes alone */
+	unsigned n_volumes;
+	char volumes[CUBE_LOCAL_MOUNTS][CUBE_ID_MAX + 1]; /* uids; each is in a set of its own */
 };
+
+#define CUBE_LOCAL_CHECKPOINT_SET (2 * CUBE_ID_MAX + 2)
+/* The set of a volume of the checkpoint @cp. Returns @out. */
+const char *cube_local_checkpoint_volume(char out[CUBE_LOCAL_CHECKPOINT_SET], const char *cp,
+					 const char *volume);
 
 /* -ENOENT: there is no such checkpoint (@hidden: also where it is only a base); -EINVAL: damaged. */
 int cube_local_checkpoint_read(const struct cube_local *b, const char *cp, bool hidden,
 			       struct cube_local_checkpoint *ret, struct cube_err *err);
-/* Is there a checkpoint, or a base, whose files are in the set @id? */
+/* Is there a checkpoint, or a base, whose files or one of whose volumes are in the set @id? */
 bool cube_local_checkpoint_knows(const struct cube_local *b, const char *id);
 /* Is there one over that template? */
 bool cube_local_checkpoints_use(const struct cube_local *b, const char *template);
@@ -39,7 +49,7 @@ void cube_local_views_close(struct cube_local *b);
 
 /* ---- the table's ---- */
 
-int cube_local_checkpoint_take(struct cube_backend *b, const char *id, const char *cp,
+int cube_local_checkpoint_take(struct cube_backend *b, const char *id, const struct cube_take *take,
 			       struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err);
 int cube_local_checkpoint_list(struct cube_backend *b,
 			       void (*each)(void *ctx, const struct cube_checkpoint *c), void *ctx,

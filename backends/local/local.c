@@ -304,6 +304,7 @@ const struct cube_backend_ops cube_backend_local = {
 	.reset = cube_local_reset,
 	.changes = cube_local_changes,
 	.volume_make = cube_local_volume_make,
+	.volume_copy = cube_local_volume_copy,
 	.volume_remove = cube_local_volume_remove,
 	.volume_list = cube_local_volume_list,
 	.volume_root = cube_local_volume_root,

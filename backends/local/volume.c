@@ -4,6 +4,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
+#include "backends/local/checkpoint.h"
 #include "backends/local/dirs.h"
 #include "backends/local/inside.h"
 #include "backends/local/keep.h"
@@ -161,6 +162,23 @@ int cube_local_volume_make(struct cube_backend *base, const char *uid, const cha
 				 cube_errno_text(rc));
 	return cube_local_set_there(&b->store, uid) ? 0
 						    : cube_local_set_make(&b->store, uid, &b->host->ids, err);
+}
+
+int cube_local_volume_copy(struct cube_backend *base, const char *cp, const char *from, const char *to,
+			   struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct cube_local *b = cube_local_of(base);
+	char set[CUBE_LOCAL_CHECKPOINT_SET];
+	cube_auto_fd dir = -1;
+	int rc;
+
+	if (!cube_local_set_there(&b->store, cube_local_checkpoint_volume(set, cp, from)))
+		return cube_fail(err, -ENOENT, "checkpoint %s has no volume %s", cp, from);
+	rc = cube_file_mkdir(b->volumes, to, 0700, &dir);
+	if (rc < 0)
+		return cube_fail(err, rc, "cannot make the directory of volume %s: %s", to,
+				 cube_errno_text(rc));
+	return cube_local_set_there(&b->store, to) ? 0 : cube_local_set_copy(&b->store, set, to, cancel, err);
 }
 
 int cube_local_volume_remove(struct cube_backend *base, const char *uid, struct cube_err *err)

@@ -17,6 +17,8 @@ void cube_local_volumes_close(struct cube_local *b);
 
 int cube_local_volume_make(struct cube_backend *b, const char *uid, const char *name,
 			   struct cube_cancel *cancel, struct cube_err *err);
+int cube_local_volume_copy(struct cube_backend *b, const char *cp, const char *from, const char *to,
+			   struct cube_cancel *cancel, struct cube_err *err);
 int cube_local_volume_remove(struct cube_backend *b, const char *uid, struct cube_err *err);
 int cube_local_volume_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_volume *v),
 			   void *ctx, struct cube_err *err);

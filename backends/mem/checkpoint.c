@@ -71,9 +71,31 @@ static int cp_copy_in(struct mem *m, const char *cp, const char *rest, int from,
 	return r == 0 ? mem_copy_tree(from, to, cancel, &copied, err) : r;
 }
 
-static int cp_make(struct mem *m, const struct mem_box *box, const char *cp, struct cube_cancel *cancel,
-		   struct cube_err *err)
+static const char *cp_volume(char out[CUBE_ID_MAX + 16], const char *uid)
 {
+	(void)snprintf(out, CUBE_ID_MAX + 16, "/volume-%.*s", CUBE_ID_MAX, uid);
+	return out;
+}
+
+static int cp_volumes(struct mem *m, const struct cube_take *take, struct cube_cancel *cancel,
+		      struct cube_err *err)
+{
+	char name[CUBE_ID_MAX + 16];
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < take->n_volumes; i++) {
+		cube_auto_fd from = mem_volume_open(m, take->volumes[i]);
+
+		r = from < 0 ? cube_fail(err, -ENOENT, "no volume %s", take->volumes[i])
+			     : cp_copy_in(m, take->cp, cp_volume(name, take->volumes[i]), from, cancel, err);
+	}
+	return r;
+}
+
+static int cp_make(struct mem *m, const struct mem_box *box, const struct cube_take *take,
+		   struct cube_cancel *cancel, struct cube_err *err)
+{
+	const char *cp = take->cp;
 	char path[PATH], text[2 * CUBE_ID_MAX + 8];
 	cube_auto_fd dir = -1;
 	int r = cube_file_remove_tree(m->dir, cp_path(path, cp, ""));
@@ -82,8 +104,10 @@ static int cp_make(struct mem *m, const struct mem_box *box, const char *cp, str
 		r = -errno;
 	if (r < 0)
 		return cube_fail(err, r, "make checkpoint %s: %s", cp, cube_errno_text(r));
-	r = cp_copy_in(m, cp, "/root", box->root, cancel, err);
-	if (r == 0)
+	r = cp_volumes(m, take, cancel, err);
+	if (r == 0 && take->files)
+		r = cp_copy_in(m, cp, "/root", box->root, cancel, err);
+	if (r == 0 && take->files)
 		r = cp_copy_in(m, cp, "/workspace", box->workspace, cancel, err);
 	if (r == 0)
 		r = cp_open(m, cp, "", &dir, err);
@@ -94,10 +118,11 @@ static int cp_make(struct mem *m, const struct mem_box *box, const char *cp, str
 	return r < 0 ? cube_fail(err, r, "keep checkpoint %s: %s", cp, cube_errno_text(r)) : 0;
 }
 
-int mem_checkpoint(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
-		   uint32_t *ret_still_ms, struct cube_err *err)
+int mem_checkpoint(struct cube_backend *b, const char *id, const struct cube_take *take,
+		   struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err)
 {
 	struct mem *m = mem_of(b);
+	const char *cp = take->cp;
 	char of[CUBE_ID_MAX + 1], template[CUBE_ID_MAX + 1], path[PATH];
 	struct mem_box *box;
 	int r;
@@ -108,7 +133,7 @@ int mem_checkpoint(struct cube_backend *b, const char *id, const char *cp, struc
 	box = mem_box_find(m, id, err);
 	r = box == NULL ? -ENOENT : mem_tree_open_box(box);
 	if (r == 0)
-		r = cp_make(m, box, cp, cancel, err);
+		r = cp_make(m, box, take, cancel, err);
 	else if (box != NULL)
 		(void)cube_fail(err, r, "open the files of %s: %s", id, cube_errno_text(r));
 	pthread_mutex_unlock(&m->lock);
@@ -116,6 +141,31 @@ int mem_checkpoint(struct cube_backend *b, const char *id, const char *cp, struc
 		(void)cube_file_remove_tree(m->dir, cp_path(path, cp, ""));
 	else
 		*ret_still_ms = 0;
+	return r;
+}
+
+int mem_volume_copy(struct cube_backend *b, const char *cp, const char *from, const char *to,
+		    struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct mem *m = mem_of(b);
+	char name[CUBE_ID_MAX + 16];
+	struct mem_copied copied;
+	cube_auto_fd old = -1;
+	cube_auto_fd new = mem_volume_open(m, to);
+	int r;
+
+	if (new >= 0)
+		return 0;
+	r = cp_open(m, cp, cp_volume(name, from), &old, err);
+	if (r == 0)
+		r = mem_volume_make(b, to, NULL, cancel, err);
+	if (r < 0)
+		return r;
+	new = mem_volume_open(m, to);
+	r = new < 0 ? cube_fail(err, -ENOENT, "no volume %s", to)
+		    : mem_copy_tree(old, new, cancel, &copied, err);
+	if (r < 0)
+		(void)mem_volume_remove(b, to, NULL);
 	return r;
 }
 

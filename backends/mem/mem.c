@@ -280,6 +280,7 @@ const struct cube_backend_ops cube_backend_mem = {
 	.template_derive = mem_template_derive,
 	.template_keep = mem_template_keep,
 	.volume_make = mem_volume_make,
+	.volume_copy = mem_volume_copy,
 	.volume_remove = mem_volume_remove,
 	.volume_list = mem_volume_list,
 	.volume_root = mem_volume_root,

@@ -237,6 +237,9 @@ int mem_mounts_root(const struct mem_box *b, struct cube_root *root);
 int mem_volumes_load(struct mem *m, struct cube_err *err); /* at the start: there are none */
 int mem_volume_make(struct cube_backend *b, const char *uid, const char *name, struct cube_cancel *cancel,
 		    struct cube_err *err);
+int mem_volume_open(struct mem *m, const char *uid); /* its directory; -1: none */
+int mem_volume_copy(struct cube_backend *b, const char *cp, const char *from, const char *to,
+		    struct cube_cancel *cancel, struct cube_err *err);
 int mem_volume_remove(struct cube_backend *b, const char *uid, struct cube_err *err);
 int mem_volume_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_volume *v), void *ctx,
 		    struct cube_err *err);
@@ -253,8 +256,8 @@ int mem_checkpoint_fill(struct mem *m, const char *cp, int root, int workspace, 
 			struct cube_err *err);
 int mem_checkpoint_template(struct mem *m, const char *cp, char template[CUBE_ID_MAX + 1],
 			    struct cube_err *err);
-int mem_checkpoint(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
-		   uint32_t *ret_still_ms, struct cube_err *err);
+int mem_checkpoint(struct cube_backend *b, const char *id, const struct cube_take *take,
+		   struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err);
 int mem_checkpoint_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_checkpoint *c),
 			void *ctx, struct cube_err *err);
 int mem_checkpoint_remove(struct cube_backend *b, const char *cp, struct cube_err *err);

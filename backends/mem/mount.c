@@ -150,6 +150,14 @@ int mem_volume_make(struct cube_backend *b, const char *uid, const char *name, s
 	return fchmodat(mem_of(b)->dir, path, 0755, 0) < 0 ? cube_fail_errno(err, "make volume %s", uid) : 0;
 }
 
+int mem_volume_open(struct mem *m, const char *uid)
+{
+	char path[sizeof(FOLDER) + CUBE_ID_MAX + 1];
+
+	(void)snprintf(path, sizeof(path), FOLDER "/%.*s", CUBE_ID_MAX, uid);
+	return openat(m->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+}
+
 static int volume_used(void *ctx, const char *key, void *value)
 {
 	const struct mem_box *b = value;

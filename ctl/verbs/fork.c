@@ -12,11 +12,14 @@
 #include "backends/base/num.h"
 #include "ctl/ctl_priv.h"
 #include "ctl/verbs/verbs.h"
+#include "ctl/volume_priv.h"
 
 struct fork {
 	struct cube_cube *parent;         /* referenced */
 	struct cube_checkpoint_entry *cp; /* pinned; NULL until it is known */
-	const char **names;               /* words of the call */
+	struct cube_checkpoint_entry
+		*volumes;   /* pinned: those of the parent as they are; NULL: with cp, or none */
+	const char **names; /* words of the call */
 	unsigned n_names;
 	struct cube_create_key *keys; /* point into words of the call */
 	unsigned n_keys;
@@ -24,11 +27,17 @@ struct fork {
 	unsigned n_made;
 };
 
+static void fork_unpin(struct cube_checkpoint_entry *e)
+{
+	if (e != NULL && e->name == NULL)
+		e->unwanted = true; /* it goes with its last user */
+	cube_checkpoint_unpin(e);
+}
+
 static void fork_free(struct fork *f)
 {
-	if (f->cp != NULL && f->cp->name == NULL)
-		f->cp->unwanted = true; /* it goes with its last user */
-	cube_checkpoint_unpin(f->cp);
+	fork_unpin(f->cp);
+	fork_unpin(f->volumes);
 	for (unsigned i = 0; f->made != NULL && i < f->n_made; i++)
 		cube_cube_unref(f->made[i]);
 	cube_cube_unref(f->parent);
@@ -75,9 +84,14 @@ static void fork_end(struct cube_verb_call *call, int code)
 
 static int fork_make(struct cube_verb_call *call, struct fork *f)
 {
+	const struct cube_fork_source from = {.parent = f->parent,
+					      .files = f->cp,
+					      .volumes = f->volumes,
+					      .fork = strcmp(call->verb->name, "fork") == 0};
+
 	for (unsigned i = 0; i < f->n_names; i++) {
 		struct cube_cube *c;
-		int r = cube_create_from(f->parent, f->cp, f->names[i], f->keys, f->n_keys, &c, &call->err);
+		int r = cube_create_from(&from, f->names[i], f->keys, f->n_keys, &c, &call->err);
 
 		if (r < 0)
 			return r;
@@ -112,19 +126,21 @@ static void fork_step(struct cube_waiter *w)
 {
 	struct cube_verb_call *call = cube_container_of(w, struct cube_verb_call, waiter);
 	struct fork *f = call->state;
+	struct cube_checkpoint_entry *e;
 	int r = 0;
 
 	if (call->domain->closing) {
 		fork_end(call, cube_fail(&call->err, -EHOSTDOWN, "fork: the daemon is ending"));
 		return;
 	}
-	if (f->cp->phase == CUBE_CHECKPOINT_TAKING) {
-		cube_wait_add(&f->cp->changed, w);
+	e = f->volumes != NULL ? f->volumes : f->cp;
+	if (e->phase == CUBE_CHECKPOINT_TAKING) {
+		cube_wait_add(&e->changed, w);
 		return;
 	}
-	if (f->cp->phase == CUBE_CHECKPOINT_FAILED) {
-		call->err = f->cp->failure;
-		r = f->cp->failure.code;
+	if (e->phase == CUBE_CHECKPOINT_FAILED) {
+		call->err = e->failure;
+		r = e->failure.code;
 	} else if (f->n_made == 0) {
 		r = fork_make(call, f);
 	}
@@ -142,6 +158,8 @@ static void fork_cancel(struct cube_verb_call *call)
 
 	if (f->cp->name == NULL)
 		cube_checkpoint_leave(f->cp);
+	if (f->volumes != NULL)
+		cube_checkpoint_leave(f->volumes);
 	(void)cube_fail(&call->err, -EINTR, "fork: interrupted");
 	fork_end(call, -EINTR);
 }
@@ -209,6 +227,31 @@ static int fork_parse(struct cube_verb_call *call, struct fork *f, unsigned firs
 	return fork_names_free(f, err);
 }
 
+static int fork_take(struct cube_cube *parent, bool files, struct cube_checkpoint_entry **ret,
+		     struct cube_err *err)
+{
+	struct cube_checkpoint_entry *e;
+	int r = cube_checkpoint_take_fork(parent, files, &e, err);
+
+	if (r < 0)
+		return r;
+	cube_checkpoint_pin(e);
+	cube_checkpoint_unref(e); /* the pin keeps it */
+	*ret = e;
+	return 0;
+}
+
+/* Has it volumes that a child gets copies of? */
+static bool fork_copies(struct cube_cube *parent)
+{
+	const struct cube_own *own = cube_own(parent);
+
+	for (size_t i = 0; i < own->n_volumes; i++)
+		if (own->volumes[i].volume != NULL && !own->volumes[i].read_only)
+			return true;
+	return false;
+}
+
 static int fork_source(struct fork *f, struct cube_checkpoint_entry *e, const struct fork_line *line,
 		       struct cube_err *err)
 {
@@ -220,18 +263,13 @@ static int fork_source(struct fork *f, struct cube_checkpoint_entry *e, const st
 	if (r == 0 && e != NULL && e->cube->service != f->parent->service)
 		r = cube_fail(err, -EINVAL, "from=%s: the checkpoint is on backend '%s'", line->from,
 			      e->cube->service->backend->name);
-	if (r == 0 && e != NULL)
-		cube_checkpoint_pin(e);
-	else if (r == 0)
-		r = cube_checkpoint_take(f->parent, NULL, &e, err);
 	if (r < 0)
 		return r;
-	if (e->name == NULL) {
-		cube_checkpoint_pin(e);
-		cube_checkpoint_unref(e); /* the pin keeps it */
-	}
+	if (e == NULL)
+		return fork_take(f->parent, true, &f->cp, err);
+	cube_checkpoint_pin(e);
 	f->cp = e;
-	return 0;
+	return fork_copies(f->parent) ? fork_take(f->parent, false, &f->volumes, err) : 0;
 }
 
 int cube_verb_fork_from(struct cube_verb_call *call, struct cube_cube *parent,

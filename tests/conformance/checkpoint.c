@@ -16,10 +16,11 @@
 
 static void take(struct subject *s, const char *id, const char *cp)
 {
+	const struct cube_take what = {.cp = cp, .files = true};
 	uint32_t still;
 	struct cube_err err;
 
-	if (cube_backend_checkpoint(s->stage.b, id, cp, NULL, &still, &err) < 0)
+	if (cube_backend_checkpoint(s->stage.b, id, &what, NULL, &still, &err) < 0)
 		fail_msg("checkpoint: %s", err.text);
 }
 
@@ -105,6 +106,7 @@ static void see(void *ctx, const struct cube_checkpoint *c)
 static void life(struct subject *s)
 {
 	char *id = stage_create(&s->stage, NULL);
+	const struct cube_take bad = {.cp = "../x", .files = true}, good = {.cp = ONE, .files = true};
 	struct seen seen = {.cp = ONE};
 	struct cube_root root;
 	struct cube_err err;
@@ -124,8 +126,8 @@ static void life(struct subject *s)
 	drop(s, ONE);
 	expect_failure(cube_backend_checkpoint_root(s->stage.b, ONE, &root, &err), -ENOENT, &err);
 	expect_failure(cube_backend_restore(s->stage.b, id, ONE, NULL, &err), -ENOENT, &err);
-	expect_failure(cube_backend_checkpoint(s->stage.b, id, "../x", NULL, &still, &err), -EINVAL, &err);
-	expect_failure(cube_backend_checkpoint(s->stage.b, "none", ONE, NULL, &still, &err), -ENOENT, &err);
+	expect_failure(cube_backend_checkpoint(s->stage.b, id, &bad, NULL, &still, &err), -EINVAL, &err);
+	expect_failure(cube_backend_checkpoint(s->stage.b, "none", &good, NULL, &still, &err), -ENOENT, &err);
 	expect_both(s, id, "second\n");
 	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
 	cube_free(id);
@@ -279,6 +281,83 @@ static void reset(struct subject *s)
 	assert_int_equal(faccessat(root.fd, "tmp", F_OK, 0), 0);
 	expect_file(workspace(&root), "state", "mine\n");
 	cube_root_close(&root);
+	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
+	cube_free(id);
+}
+
+/* ---- volumes ---- */
+
+#define VOLUME "00000000000000d1"
+#define COPY   "00000000000000d2"
+#define AGAIN  "00000000000000d3"
+
+static void put_volume(struct subject *s, const char *uid, const char *text)
+{
+	struct cube_root root;
+
+	assert_int_equal(cube_backend_volume_root(s->stage.b, uid, &root, NULL), 0);
+	put_file(root.fd, "state", text);
+	cube_root_close(&root);
+}
+
+static void expect_volume(struct subject *s, const char *uid, const char *text)
+{
+	struct cube_root root;
+
+	assert_int_equal(cube_backend_volume_root(s->stage.b, uid, &root, NULL), 0);
+	expect_file(root.fd, "state", text);
+	cube_root_close(&root);
+}
+
+static void copy_volume(struct subject *s, const char *cp, const char *to)
+{
+	struct cube_err err;
+
+	if (cube_backend_volume_copy(s->stage.b, cp, VOLUME, to, NULL, &err) < 0)
+		fail_msg("volume_copy: %s", err.text);
+}
+
+/* A copy has what the volume had when the checkpoint was taken, and is nobody else's; with the sandbox's own files in
+ * the checkpoint or without. */
+static void volumes_copied(struct subject *s)
+{
+	static const char *const uids[] = {VOLUME};
+	struct cube_take what = {.cp = ONE, .volumes = uids, .n_volumes = 1, .files = true};
+	char *id = stage_create(&s->stage, NULL);
+	struct cube_root root;
+	struct cube_err err;
+	uint32_t still;
+
+	assert_int_equal(cube_backend_volume_make(s->stage.b, VOLUME, "v", NULL, NULL), 0);
+	put_volume(s, VOLUME, "one\n");
+	put_both(s, id, "mine\n");
+	assert_int_equal(cube_backend_checkpoint(s->stage.b, id, &what, NULL, &still, &err), 0);
+	expect_view(s, ONE, "mine\n");
+	what.cp = TWO;
+	what.files = false;
+	put_volume(s, VOLUME, "two\n");
+	assert_int_equal(cube_backend_checkpoint(s->stage.b, id, &what, NULL, &still, &err), 0);
+	assert_int_equal(cube_backend_checkpoint(s->stage.b, id, &what, NULL, &still, &err), 0);
+	put_volume(s, VOLUME, "three\n");
+	copy_volume(s, ONE, COPY);
+	copy_volume(s, ONE, COPY);
+	copy_volume(s, TWO, AGAIN);
+	expect_volume(s, COPY, "one\n");
+	expect_volume(s, AGAIN, "two\n");
+	put_volume(s, COPY, "own\n");
+	expect_volume(s, VOLUME, "three\n");
+	expect_failure(cube_backend_volume_copy(s->stage.b, ONE, COPY, "00000000000000d4", NULL, &err),
+		       -ENOENT, &err);
+	expect_failure(cube_backend_checkpoint_root(s->stage.b, TWO, &root, &err), -ENOENT, &err);
+	expect_failure(cube_backend_restore(s->stage.b, id, TWO, NULL, &err), -ENOENT, &err);
+	drop(s, ONE);
+	drop(s, TWO);
+	expect_failure(cube_backend_volume_copy(s->stage.b, ONE, VOLUME, "00000000000000d4", NULL, &err),
+		       -ENOENT, &err);
+	assert_int_equal(cube_backend_volume_remove(s->stage.b, VOLUME, NULL), 0);
+	expect_volume(s, COPY, "own\n");
+	assert_int_equal(cube_backend_volume_remove(s->stage.b, COPY, NULL), 0);
+	assert_int_equal(cube_backend_volume_remove(s->stage.b, AGAIN, NULL), 0);
 	assert_int_equal(cube_backend_destroy(s->stage.b, id, NULL), 0);
 	cube_free(id);
 }
@@ -589,6 +668,8 @@ const struct check checks_checkpoint[] = {
 	{"checkpoint forked", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, forked},
 	{"checkpoint restored elsewhere", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES, 0, restored_elsewhere},
 	{"checkpoint limited", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES | CUBE_CAP_DISK, 0, limited},
+	{"checkpoint of volumes", CUBE_CAP_CHECKPOINTS | CUBE_CAP_FILES | CUBE_CAP_VOLUMES, 0,
+	 volumes_copied},
 	{"template of a checkpoint", CUBE_CAP_KEEP | CUBE_CAP_FILES, 0, kept},
 	{"template of a checkpoint refused", CUBE_CAP_KEEP | CUBE_CAP_FILES, 0, kept_refused},
 	{"template of a checkpoint again", CUBE_CAP_KEEP | CUBE_CAP_FILES, 0, kept_again},
