@@ -24,7 +24,12 @@ stop_cubefs
 printf '[backend docker]\nurl = gopher://x\n' >"$CONF"
 check_not cubefs -f --config "$CONF" --state "$STATE" "$MNT" 2>"$WORK/said"
 check_match "$(cat "$WORK/said")" 'unix:///PATH'
-[ "$TEST_UID" -eq 0 ] || exit 0
+if [ "$TEST_UID" -ne 0 ]; then
+	# What could not be ended while nobody answered is kept for when somebody does.
+	check_eq "$(find "$STATE/cubes" -maxdepth 1 -name '*.removed' | wc -l)" 2
+	rm -rf "$STATE"/cubes/*.removed
+	exit 0
+fi
 
 # ---- an engine ----
 
