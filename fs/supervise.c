@@ -32,6 +32,7 @@
 #define SUPERVISE_EXIT      'x' /* by which signal did this process end? the answer is an int32_t */
 #define SUPERVISE_ANSWER_MS 1000
 #define SUPERVISE_FAILED    1
+#define SUPERVISE_LOOK_MS   200
 
 /* On the line from the worker to the keeper. */
 struct supervise_ask {
@@ -183,6 +184,27 @@ static bool supervise_reap(pid_t child, int *status)
 	return false;
 }
 
+/* It was killed, and one of its threads is in the kernel, waiting for a lock that only an answer of the next worker
+ * frees (the notifier, behind a mkdir): then its end is not told before that one serves. */
+static bool supervise_stuck(pid_t child)
+{
+	char path[32], text[256];
+	siginfo_t info = {0};
+	cube_auto_fd fd = -1;
+	const char *at;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", child);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	at = strrchr(text, ')');
+	return at != NULL && at[1] == ' ' && at[2] == 'Z' &&
+	       waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+}
+
 /* Waits for @child, handing signals on to it; *ret_told: one of them told us to end. Its wait status. */
 static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struct cube_start *s,
 			   bool *ret_told)
@@ -194,8 +216,10 @@ static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struc
 	int status;
 
 	for (;;) {
-		if (poll(p, 3, -1) < 0)
+		if (poll(p, 3, SUPERVISE_LOOK_MS) < 0)
 			continue;
+		if (supervise_stuck(child))
+			return SIGKILL;
 		while (read(eyes->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 			if (info.ssi_signo == SIGCHLD)
 				continue;
