@@ -169,9 +169,11 @@ void cube_fuse_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 	struct cube_fuse_dir *d = dir_of(req, fi);
 
 	(void)ino;
-	cube_fh_give(&f->fh, fi->fh); /* first: its descriptor's number is another file's right after */
-	if (d != NULL)
+	if (d != NULL) { /* else the worker before has closed it */
+		cube_fh_give(&f->fh,
+			     fi->fh); /* first: its descriptor's number is another file's right after */
 		dir_free(d);
+	}
 	(void)fuse_reply_err(req, 0);
 }
 

@@ -4,14 +4,27 @@
 
 #include "backends/base/alloc.h"
 
+/* Record and use: a close that comes again must not meet what took the record since. */
 static uint32_t fh_index(uint64_t fh)
 {
-	return (uint32_t)(fh - 1);
+	return (uint32_t)fh - 1;
 }
 
-static bool fh_ok(uint64_t fh)
+static bool fh_ok(const struct cube_fh *t, uint64_t fh)
 {
-	return fh > 0 && fh <= (uint64_t)CUBE_FH_CHUNK * CUBE_FH_CHUNKS;
+	const struct cube_keep_handle *k;
+
+	if ((uint32_t)fh == 0 || (uint32_t)fh > CUBE_FH_CHUNK * CUBE_FH_CHUNKS)
+		return false;
+	k = cube_keep_at(&t->keep->handles, fh_index(fh));
+	return k->use == fh >> 32;
+}
+
+static uint64_t fh_number(const struct cube_fh *t, uint32_t i)
+{
+	const struct cube_keep_handle *k = cube_keep_at(&t->keep->handles, i);
+
+	return ((uint64_t)k->use << 32) | (i + 1);
 }
 
 void cube_fh_init(struct cube_fh *t, struct cube_keep *keep)
@@ -56,12 +69,13 @@ uint64_t cube_fh_take(struct cube_fh *t, struct cube_keep_handle **ret)
 		return 0;
 	}
 	*ret = cube_keep_at(&t->keep->handles, i);
-	return (uint64_t)i + 1;
+	(*ret)->use++;
+	return fh_number(t, i);
 }
 
 void cube_fh_give(struct cube_fh *t, uint64_t fh)
 {
-	if (!fh_ok(fh))
+	if (!fh_ok(t, fh))
 		return;
 	cube_fh_set(t, fh, NULL);
 	cube_keep_give(&t->keep->handles, fh_index(fh));
@@ -69,7 +83,7 @@ void cube_fh_give(struct cube_fh *t, uint64_t fh)
 
 void cube_fh_set(struct cube_fh *t, uint64_t fh, void *what)
 {
-	struct cube_fh_chunk *chunk = fh_ok(fh) ? fh_chunk(t, fh_index(fh) / CUBE_FH_CHUNK) : NULL;
+	struct cube_fh_chunk *chunk = fh_ok(t, fh) ? fh_chunk(t, fh_index(fh) / CUBE_FH_CHUNK) : NULL;
 
 	if (chunk != NULL)
 		atomic_store(&chunk->what[fh_index(fh) % CUBE_FH_CHUNK], what);
@@ -77,20 +91,20 @@ void cube_fh_set(struct cube_fh *t, uint64_t fh, void *what)
 
 void cube_fh_adopt(struct cube_fh *t, uint32_t record, void *what)
 {
-	cube_fh_set(t, (uint64_t)record + 1, what);
+	cube_fh_set(t, fh_number(t, record), what);
 }
 
 void *cube_fh_get(struct cube_fh *t, uint64_t fh)
 {
 	struct cube_fh_chunk *chunk =
-		fh_ok(fh) ? atomic_load(&t->chunks[fh_index(fh) / CUBE_FH_CHUNK]) : NULL;
+		fh_ok(t, fh) ? atomic_load(&t->chunks[fh_index(fh) / CUBE_FH_CHUNK]) : NULL;
 
 	return chunk != NULL ? atomic_load(&chunk->what[fh_index(fh) % CUBE_FH_CHUNK]) : NULL;
 }
 
 struct cube_keep_handle *cube_fh_record(struct cube_fh *t, uint64_t fh)
 {
-	return fh_ok(fh) ? cube_keep_at(&t->keep->handles, fh_index(fh)) : NULL;
+	return fh_ok(t, fh) ? cube_keep_at(&t->keep->handles, fh_index(fh)) : NULL;
 }
 
 uint64_t cube_fh_opened(struct cube_fh *t, uint64_t unique)
@@ -99,7 +113,7 @@ uint64_t cube_fh_opened(struct cube_fh *t, uint64_t unique)
 		const struct cube_keep_handle *h = cube_keep_at(&t->keep->handles, i);
 
 		if (atomic_load(&h->key) != 0 && h->opened == unique)
-			return (uint64_t)i + 1;
+			return fh_number(t, i);
 	}
 	return 0;
 }

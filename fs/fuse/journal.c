@@ -101,10 +101,10 @@ static void journal_poll(const struct cube_fuse_journal *j, const struct fuse_in
 	const struct fuse_poll_in *p = (const void *)(h + 1);
 	struct cube_keep_handle *k;
 
-	if (h->len < sizeof(*h) + sizeof(*p) || !(p->flags & FUSE_POLL_SCHEDULE_NOTIFY) || p->fh == 0 ||
-	    p->fh > j->keep->handles.max)
+	if (h->len < sizeof(*h) + sizeof(*p) || !(p->flags & FUSE_POLL_SCHEDULE_NOTIFY) ||
+	    (uint32_t)p->fh == 0 || (uint32_t)p->fh > j->keep->handles.max)
 		return;
-	k = cube_keep_at(&j->keep->handles, (uint32_t)(p->fh - 1));
+	k = cube_keep_at(&j->keep->handles, (uint32_t)p->fh - 1);
 	atomic_store(&k->poll, p->kh + 1);
 }
 

@@ -104,6 +104,7 @@ struct cube_keep_handle {
 	_Atomic uint64_t key; /* node id */
 	uint64_t opened;      /* by the request of that number */
 	uint32_t kind;
+	uint32_t use;    /* how often the record was taken: part of the number that the kernel has */
 	int32_t flags;   /* open(2)'s */
 	int32_t fd;      /* of a real one; -1 */
 	int32_t backing; /* the kernel's id of what is behind it; 0: it is served */
