@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "backends/base/clock.h"
+#include "backends/base/err.h"
 #include "backends/base/file.h"
+#include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "ctl/state_priv.h"
 
@@ -58,8 +60,8 @@ static int linelog_append(struct cube_linelog *l, int dir, const char *name)
 	int r = fd < 0 ? -errno
 		       : cube_file_write_all(fd, l->text.data + (l->text.len - l->unkept), l->unkept);
 
-	if (r < 0 && fd >= 0) /* half a line is none */
-		(void)ftruncate(fd, (off_t)l->file);
+	if (r < 0 && fd >= 0 && ftruncate(fd, (off_t)l->file) < 0) /* half a line is none */
+		cube_log(CUBE_LOG_WARNING, "ctl", "%s: half a line stays: %s", name, cube_errno_text(errno));
 	return r;
 }
 

@@ -96,8 +96,9 @@ static bool conf_socket_try(const char *path, char *out, size_t size)
 {
 	struct stat st;
 
-	(void)snprintf(out, size, "unix://%s", path);
-	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+	int n = snprintf(out, size, "unix://%s", path);
+
+	return n > 0 && (size_t)n < size && stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
 static void conf_own_socket(char *out, size_t size)

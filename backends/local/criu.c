@@ -23,7 +23,7 @@ static int criu_run(const char *const *argv, struct cube_buf *text, char *why, s
 	int status = 0, rc = cube_spawn_run(&s, NULL, &status, &err);
 
 	if (rc < 0)
-		(void)snprintf(why, size, "%s", err.text);
+		(void)snprintf(why, size, "%.*s", (int)size - 1, err.text);
 	else if (status != 0)
 		cube_spawn_describe(status, text, why, size);
 	return rc < 0 || status != 0 ? -1 : 0;
