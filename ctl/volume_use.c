@@ -188,7 +188,7 @@ static int inherit_one(struct cube_cube *c, const struct cube_volume_use *old,
 		r = cube_use_add(c, old->path, name, err);
 		u = use_at(c, old->path);
 	}
-	if (r < 0)
+	if (r < 0 || u == NULL)
 		return r;
 	memcpy(u->copy.cp, e->id, sizeof(u->copy.cp));
 	memcpy(u->copy.of, old->volume->uid, sizeof(u->copy.of));

@@ -41,9 +41,10 @@ void cube_agent_door_close(int dir, int door)
 /* 1: it was the agent. */
 static int door_answer(int door, pid_t who, int listener)
 {
-	cube_auto_fd fd = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+	struct sockaddr_un from; /* it has no name */
+	socklen_t from_len = sizeof(from), len = sizeof(struct ucred);
+	cube_auto_fd fd = accept4(door, (struct sockaddr *)&from, &from_len, SOCK_CLOEXEC);
 	struct ucred peer = {0};
-	socklen_t len = sizeof(peer);
 
 	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.pid != who)
 		return 0;

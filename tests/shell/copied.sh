@@ -39,6 +39,7 @@ put dev/ctl 'fork r volume=frozen,ro'
 check_eq "$(run r 'cat f')" one
 check_not run r 'echo x >f' 2>/dev/null
 # all or none
+# shellcheck disable=SC2034 # used by eval
 before=$(LC_ALL=C ls volumes)
 expect_error EEXIST dev/error "volume 'mine' is there already" put dev/ctl 'fork e volume=mine'
 expect_error EEXIST dev/error "volume 'both' is there already" put dev/ctl 'fork e g volume=both'
@@ -75,6 +76,7 @@ done
 put dev/jobs/writer/ctl 'kill KILL'
 
 # ---- a daemon that is killed: all or none, of the volumes too ----
+# shellcheck disable=SC2034 # used by eval
 before=$(LC_ALL=C ls volumes)
 for delay in 0.01 0.04 0.1; do
 	(put dev/ctl 'fork k1 k2' 2>/dev/null || true) &
