@@ -130,6 +130,14 @@ struct cube_use_copy *cube_use_copies(const struct cube_cube *c)
 
 /* ---- What a fork's child gets of its parent ---- */
 
+static bool uids_have(char (*list)[17], unsigned n, const char *uid)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(list[i], uid) == 0)
+			return true;
+	return false;
+}
+
 int cube_use_writable(struct cube_cube *c, char (**ret)[17], unsigned *ret_n)
 {
 	const struct cube_own *own = cube_own(c);
@@ -138,9 +146,12 @@ int cube_use_writable(struct cube_cube *c, char (**ret)[17], unsigned *ret_n)
 
 	if (list == NULL && own->n_volumes > 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < own->n_volumes; i++)
-		if (own->volumes[i].volume != NULL && !own->volumes[i].read_only)
-			memcpy(list[n++], own->volumes[i].volume->uid, sizeof(list[0]));
+	for (size_t i = 0; i < own->n_volumes; i++) {
+		const struct cube_volume_use *u = &own->volumes[i];
+
+		if (u->volume != NULL && !u->read_only && !uids_have(list, n, u->volume->uid))
+			memcpy(list[n++], u->volume->uid, sizeof(list[0]));
+	}
 	*ret = list;
 	*ret_n = n;
 	return 0;
@@ -156,21 +167,57 @@ static struct cube_volume_use *use_at(struct cube_cube *c, const char *path)
 	return NULL;
 }
 
+static bool use_named(struct cube_cube *c, const char *name)
+{
+	const struct cube_own *own = cube_own(c);
+
+	for (size_t i = 0; i < own->n_volumes; i++)
+		if (strcmp(own->volumes[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* What becomes the copy of the volume @uid; NULL: nothing yet. */
+static const struct cube_volume_use *use_copy_of(struct cube_cube *c, const char *uid)
+{
+	const struct cube_own *own = cube_own(c);
+
+	for (size_t i = 0; i < own->n_volumes; i++)
+		if (strcmp(own->volumes[i].copy.of, uid) == 0)
+			return &own->volumes[i];
+	return NULL;
+}
+
 /* "VOLUME-SANDBOX", or with a number behind where that is taken. What is too long is cut. */
-static void inherit_name(const struct cube_cube *c, const char *volume, char name[CUBE_NAME_MAX + 1])
+static void inherit_name(struct cube_cube *c, const char *volume, char name[CUBE_NAME_MAX + 1])
 {
 	unsigned n = 1;
 
 	(void)snprintf(name, CUBE_NAME_MAX + 1, "%.40s-%s", volume, c->name);
-	while (cube_volume_taken(c->domain, name))
+	while (cube_volume_taken(c->domain, name) || use_named(c, name))
 		(void)snprintf(name, CUBE_NAME_MAX + 1, "%.30s-%.20s-%u", volume, c->name, ++n);
+}
+
+/* Where nothing was asked for: what its parent has at several places the child has there too. */
+static int inherit_add(struct cube_cube *c, const struct cube_volume_use *old,
+		       const struct cube_volume_use *copy, struct cube_err *err)
+{
+	char name[CUBE_NAME_MAX + 1], value[CUBE_NAME_MAX + 4];
+
+	if (copy != NULL || old->read_only)
+		(void)snprintf(name, sizeof(name), "%s", copy != NULL ? copy->name : old->volume->name);
+	else
+		inherit_name(c, old->volume->name, name);
+	(void)snprintf(value, sizeof(value), "%s%s", name, old->read_only ? ",ro" : "");
+	return cube_use_add(c, old->path, value, err);
 }
 
 static int inherit_one(struct cube_cube *c, const struct cube_volume_use *old,
 		       const struct cube_checkpoint_entry *e, bool fork, struct cube_err *err)
 {
+	const struct cube_volume_use *copy = use_copy_of(c, old->volume->uid);
 	struct cube_volume_use *u = use_at(c, old->path);
-	char name[CUBE_NAME_MAX + 4];
+	bool is_shared = old->read_only && copy == NULL;
 	int r = 0;
 
 	if (u != NULL && (old->read_only || (!fork && cube_volume_taken(c->domain, u->name))))
@@ -179,31 +226,28 @@ static int inherit_one(struct cube_cube *c, const struct cube_volume_use *old,
 		return cube_fail(err, -EEXIST,
 				 "volume '%s' is there already, and the fork's at %s would be a copy of '%s'",
 				 u->name, old->path, old->name);
-	if (u == NULL && old->read_only) {
-		(void)snprintf(name, sizeof(name), "%.64s,ro", old->volume->name);
-		return cube_use_add(c, old->path, name, err);
-	}
 	if (u == NULL) {
-		inherit_name(c, old->volume->name, name);
-		r = cube_use_add(c, old->path, name, err);
+		r = inherit_add(c, old, copy, err);
 		u = use_at(c, old->path);
 	}
-	if (r < 0 || u == NULL)
+	if (r < 0 || u == NULL || is_shared)
 		return r;
 	memcpy(u->copy.cp, e->id, sizeof(u->copy.cp));
 	memcpy(u->copy.of, old->volume->uid, sizeof(u->copy.of));
 	return 0;
 }
 
+/* First those that are copied: where one is read only beside, it is the copy. */
 int cube_use_inherit(struct cube_cube *c, struct cube_cube *parent, const struct cube_checkpoint_entry *e,
 		     bool fork, struct cube_err *err)
 {
 	const struct cube_own *old = cube_own(parent);
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < old->n_volumes; i++)
-		if (old->volumes[i].volume != NULL)
-			r = inherit_one(c, &old->volumes[i], e, fork, err);
+	for (int read_only = 0; read_only <= 1; read_only++)
+		for (size_t i = 0; r == 0 && i < old->n_volumes; i++)
+			if (old->volumes[i].volume != NULL && old->volumes[i].read_only == (read_only != 0))
+				r = inherit_one(c, &old->volumes[i], e, fork, err);
 	return r;
 }
 

@@ -63,6 +63,18 @@ check_eq "$(ls dev/checkpoints)" cp
 put dev/ctl 'restore cp' # volumes stay as they are
 check_eq "$(run dev 'cat f /etc/state')" $'two\none'
 
+# ---- one volume at several places, and names that would be the same once cut ----
+L=a123456789b123456789c123456789d123456789e12
+put ctl "create p volume./x=${L}one volume./y=${L}two volume./r=same,ro volume./p=same volume./q=same"
+run p 'echo 1 >/x/f; echo 2 >/y/f; echo 3 >/p/f'
+put p/ctl 'fork q volume./z=same-q'
+check_eq "$(run q 'cat /x/f /y/f /p/f /q/f /r/f; ls /z')" $'1\n2\n3\n3\n3'
+run q 'echo q >/p/f'
+check_not run q 'echo x >/r/f' 2>/dev/null
+check_eq "$(run q 'cat /q/f /r/f'; run p 'cat /p/f /r/f')" $'q\nq\n3\n3'
+check_eq "$(cd volumes && echo same*)" 'same same-q same-q-2'
+rm -rf p q
+
 # ---- one moment: written in order, never seen in the other ----
 mkdir dev/jobs/writer
 put dev/jobs/writer/cmd 'i=0; while :; do i=$((i + 1)); echo $i >/srv/n.new; mv /srv/n.new /srv/n; echo $i >/workspace/n.new; mv /workspace/n.new /workspace/n; echo $i >/data/n.new; mv /data/n.new /data/n; done'
