@@ -22,9 +22,9 @@ static void import_cancel(struct cube_verb_call *call)
 	struct cube_import *i = cube_steal(call->state);
 
 	i->done = NULL;
-	cube_template_cancel(i->entry);
-	(void)cube_fail(&call->err, -EINTR, "%s: interrupted; the same again goes on where it was",
-			call->verb->name);
+	(void)cube_fail(&call->err, -EINTR, "%s: interrupted%s", call->verb->name,
+			i->of == NULL ? "; the same again goes on where it was" : "");
+	cube_template_cancel(i->entry); /* may be its end */
 }
 
 int cube_verb_import_wait(struct cube_verb_call *call, struct cube_import *i)
