@@ -255,7 +255,10 @@ int cube_template_create_unsaved(struct cube_service *s, const char *name, struc
 		return cube_fail(err, -EEXIST, "backend '%s' has a template '%s' already", s->backend->name,
 				 name);
 	*ret = template_new(s->domain, s, name);
-	return *ret != NULL ? 0 : cube_fail(err, -ENOMEM, "template '%s': out of memory", name);
+	if (*ret == NULL)
+		return cube_fail(err, -ENOMEM, "template '%s': out of memory", name);
+	(*ret)->unsaved = true;
+	return 0;
 }
 
 int cube_template_create(struct cube_service *s, const char *name, struct cube_template_entry **ret,
@@ -271,6 +274,7 @@ int cube_template_create(struct cube_service *s, const char *name, struct cube_t
 		template_delist(t);
 		return cube_fail(err, r, "template '%s': state directory: %s", name, cube_errno_text(r));
 	}
+	t->unsaved = false;
 	*ret = t;
 	return 0;
 }

@@ -37,6 +37,7 @@ struct cube_template_entry {
 	struct cube_template_keys keys;     /* what sandboxes made of it get that name no other */
 	struct cube_buf texts[CUBE_TEMPLATE_TEXTS];
 	bool removed;
+	bool unsaved;            /* made for an import that has not ended: it goes with a failure of that */
 	bool listed;             /* the backend has it */
 	uint64_t stamp;          /* when an import ended: an older list does not know it */
 	struct cube_linelog log; /* progress lines, the last 256 KiB */

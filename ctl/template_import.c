@@ -73,6 +73,7 @@ static void import_end(struct cube_import *i)
 	}
 	if (i->code == 0) {
 		t->failure = (struct cube_err){0};
+		t->unsaved = false;
 		(void)snprintf(t->info.state, sizeof(t->info.state), "ready");
 		(void)snprintf(t->info.source, sizeof(t->info.source), "%s", i->source);
 		cube_template_say(t, "ready");
@@ -85,7 +86,7 @@ static void import_end(struct cube_import *i)
 	cube_keep_done(i);
 	if (i->domain->closing)
 		return;
-	if (i->code < 0 && i->fresh)
+	if (i->code < 0 && t->unsaved)
 		(void)cube_template_remove(t, &err);
 	else
 		(void)cube_service_refresh(i->domain, t->service, NULL, &err); /* size, fingerprint */
@@ -293,7 +294,6 @@ int cube_template_import_of(struct cube_template_entry *t, const struct cube_cal
 
 	if (i == NULL)
 		return cube_fail(err, -ENOMEM, "template '%s': out of memory", t->info.name);
-	i->fresh = true;
 	i->of = of;
 	cube_checkpoint_pin(of);
 	cube_template_ref(t);

@@ -43,7 +43,6 @@ struct cube_import {
 	/* It is made of a sandbox or of one of its checkpoints; pinned, NULL: of something else. */
 	struct cube_checkpoint_entry *of;
 	struct cube_waiter waits; /* for `of`, and for what was of that name */
-	bool fresh;               /* the template was made for this: it goes with a failure */
 	struct cube_template_keys keys;
 	bool uefi, tpm, specialized;
 	int code;

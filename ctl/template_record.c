@@ -105,6 +105,6 @@ void cube_template_say(struct cube_template_entry *t, const char *line)
 
 	cube_linelog_add(&t->log, line);
 	cube_wake(&t->changed);
-	if (!t->removed && record_dir(t, &dir) == 0)
+	if (!t->removed && !t->unsaved && record_dir(t, &dir) == 0)
 		cube_linelog_keep(&t->log, dir, RECORD_LOG);
 }

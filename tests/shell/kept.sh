@@ -137,3 +137,39 @@ done
 wait_for 20 eval '[ "$(ls $T)" = host ]'
 wait_for 60 eval '[ -z "$(find "$STATE/backends/local" -maxdepth 3 -name "*template-*" 2>/dev/null)" ]'
 cd /
+stop_cubefs
+
+# ---- a daemon that is killed while the files are copied, or who asked is interrupted: there is none ----
+# cp(1) of our own: slow while there is a file that says so.
+mkdir "$WORK/bin"
+cat >"$WORK/bin/cp" <<END
+#!/bin/sh
+: >>'$WORK/began'
+[ ! -e '$WORK/slow' ] || exec sleep 1000
+exec /bin/cp "\$@"
+END
+chmod +x "$WORK/bin/cp"
+printf '[backend local]\nkind = local\nstore = copies\n' >"$WORK/conf"
+STATE=$WORK/copies
+PATH=$WORK/bin:$PATH start_cubefs --config "$WORK/conf"
+cd "$MNT"
+sandbox dev
+mkdir dev/checkpoints/a
+rm -f "$WORK/began"
+: >"$WORK/slow"
+(put dev/checkpoints/a/ctl 'template cut' 2>/dev/null || true) &
+wait_for 20 test -e "$WORK/began"
+check_match "$(field $T/cut/status state)" importing
+cd /
+kill_cubefs
+wait $!
+rm "$WORK/slow"
+PATH=$WORK/bin:$PATH start_cubefs --config "$WORK/conf"
+cd "$MNT"
+wait_for 20 grep -q '^reachable yes' backends/local/status
+check_eq "$(ls $T)" host
+put dev/checkpoints/a/ctl 'template cut'
+check_match "$(cat $T/cut/log)" 'import sandbox:dev/a'
+rmdir $T/cut
+rm -rf dev
+cd /
