@@ -458,7 +458,6 @@ static int from_fill(struct cube_cube *c, struct cube_cube *parent, struct cube_
 {
 	c->created_wall = c->used_wall = cube_clock_wall();
 	cube_own(c)->from = cube_checkpoint_ref(from);
-	cube_own(c)->pending = true;
 	c->parent = from->name != NULL ? cube_asprintf("%s/%s", parent->name, from->name)
 				       : cube_strdup(parent->name);
 	if (c->parent == NULL || cube_checkpoint_restored(c, from) < 0)
@@ -483,6 +482,8 @@ int cube_create_from(const struct cube_fork_source *from, const char *name,
 	r = from_fill(c, parent, from->files, err);
 	if (r == 0)
 		r = create_fill(c, name, keys, n_keys, err);
+	(void)snprintf(cube_own(c)->fork, sizeof(cube_own(c)->fork), "%s",
+		       from->first != NULL ? from->first->uid : c->uid);
 	if (r == 0)
 		r = cube_use_inherit(c, parent, from->volumes != NULL ? from->volumes : from->files,
 				     from->fork, err);

@@ -49,7 +49,8 @@ struct cube_fork_source {
 	struct cube_cube *parent;
 	struct cube_checkpoint_entry *files;
 	struct cube_checkpoint_entry *volumes; /* NULL: it has none to be copied */
-	bool fork; /* else it is a creation, which may take volumes that are there */
+	bool fork;                     /* else it is a creation, which may take volumes that are there */
+	const struct cube_cube *first; /* that was made of it; NULL: none yet */
 };
 int cube_create_from(const struct cube_fork_source *from, const char *name,
 		     const struct cube_create_key *keys, size_t n_keys, struct cube_cube **ret,

@@ -50,15 +50,17 @@ struct cube_own {
 	uint64_t paused_mono; /* since when it is paused; 0: it is not, or since before this daemon */
 	uint64_t paused_wall; /* the same by the wall clock, on disk: for a pause that outlives a daemon */
 	uint64_t paused_owed; /* milliseconds of such a pause, of which the agent has not heard yet */
-	bool keep;        /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
-	bool leaving;     /* read from the disk as one that is being destroyed */
-	bool pending;     /* of a fork that is not complete: it is not kept yet though it runs */
-	unsigned holders; /* open channels that keep it alive (cube_hold) */
-	bool held;        /* of the state on disk: somebody has held it, and it goes with him */
-	bool picked;      /* of `destroy` while it selects */
-	bool unseen;      /* it has no name in the root: kept in a pool, or destroyed out of one */
-	struct cube_stock *stock;      /* that keeps it; NULL: none */
-	uint64_t stock_revision;       /* of its template when this was made */
+	bool keep;    /* a failed creation keeps the directory (mkdir), else nothing is left (create) */
+	bool leaving; /* read from the disk as one that is being destroyed */
+	/* Of a fork that is not complete: the uid of its first sandbox, with which all of them are kept, and until then
+	 * none is though it runs; "": it is of none. */
+	char fork[17];
+	unsigned holders;         /* open channels that keep it alive (cube_hold) */
+	bool held;                /* of the state on disk: somebody has held it, and it goes with him */
+	bool picked;              /* of `destroy` while it selects */
+	bool unseen;              /* it has no name in the root: kept in a pool, or destroyed out of one */
+	struct cube_stock *stock; /* that keeps it; NULL: none */
+	uint64_t stock_revision;  /* of its template when this was made */
 	struct cube_waiter stock_wait; /* on changed */
 	bool stock_told;               /* that it is ready */
 	bool stock_old; /* of an earlier daemon, and not seen ready by this one: its end is no failure */

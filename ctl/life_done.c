@@ -34,7 +34,7 @@ void cube_op_runs(struct cube_op *op)
 {
 	cube_times_begin(op->cube);
 	cube_own(op->cube)->keep =
-		!cube_own(op->cube)->pending; /* whatever becomes of it now, it was there */
+		cube_own(op->cube)->fork[0] == '\0'; /* whatever becomes of it now, it was there */
 	cube_cube_enter(op->cube, CUBE_RUNNING, NULL, "running");
 }
 

@@ -99,6 +99,7 @@ static void load_numbers(struct cube_cube *c, const json_t *o)
 	(void)snprintf(own->checkpoint_base, sizeof(own->checkpoint_base), "%s",
 		       cube_json_str(o, "checkpoint_base", ""));
 	own->keep = cube_json_bool(o, "keep", true);
+	(void)snprintf(own->fork, sizeof(own->fork), "%s", cube_json_str(o, "fork", ""));
 	own->held = cube_json_bool(o, "held", false);
 	own->next_session = (uint64_t)cube_json_int(o, "next_session", 2);
 	own->boot = strtoull(cube_json_str(o, "boot", "0"), NULL, 16);
@@ -393,6 +394,34 @@ static int load_sort(struct cube_domain *d, struct cube_err *err)
 	return 0;
 }
 
+static bool load_first_kept(const struct cube_list *cubes, const char *uid)
+{
+	cube_list_each (i, cubes) {
+		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
+
+		if (strcmp(c->uid, uid) == 0)
+			return cube_own(c)->keep;
+	}
+	return false;
+}
+
+/* A fork that was complete, and whose end was cut off before each of them said so. */
+static void load_forks(struct cube_domain *d)
+{
+	cube_list_each (i, &d->cubes) {
+		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
+		struct cube_own *own = cube_own(c);
+		struct cube_err err;
+
+		if (own->keep || own->fork[0] == '\0' || !load_first_kept(&d->cubes, own->fork))
+			continue;
+		own->keep = true;
+		own->fork[0] = '\0';
+		if (cube_state_save(c, &err) < 0)
+			cube_log(CUBE_LOG_ERROR, "ctl", "%s", err.text);
+	}
+}
+
 int cube_load_all(struct cube_domain *d, struct cube_err *err)
 {
 	int fd = openat(cube_domain_own(d)->cubes_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -407,6 +436,7 @@ int cube_load_all(struct cube_domain *d, struct cube_err *err)
 		if (e->d_name[0] != '.')
 			load_one(d, e->d_name);
 	(void)closedir(dir);
+	load_forks(d);
 	return load_sort(d, err);
 }
 

@@ -240,6 +240,7 @@ static json_t *state_json(struct cube_cube *c)
 			      cube_bytes_list(cube_buf_str(&own->env_keys), own->env_keys.len), "sessions",
 			      state_sessions(c), "next_session", (json_int_t)own->next_session, "boot", boot,
 			      "failure", c->failure.code, "failure_text", state_str(c->failure.text))) < 0 ||
+	    json_object_set_new(o, "fork", json_string(own->fork)) < 0 ||
 	    json_object_set_new(o, "volumes", cube_use_save(c)) < 0 ||
 	    json_object_set_new(o, "binds", cube_binds_save(c)) < 0 ||
 	    json_object_set_new(o, "checkpoints", cube_checkpoints_save(c)) < 0 ||

@@ -55,15 +55,25 @@ static void fork_undo(struct fork *f)
 			(void)cube_cube_remove(f->made[i], NULL, NULL);
 }
 
-/* All are there: from now on a daemon that comes back keeps it. */
-static void fork_keep(struct cube_cube *c)
+static int fork_keep_one(struct cube_cube *c, struct cube_err *err)
 {
-	struct cube_err err;
-
-	cube_own(c)->pending = false;
+	cube_own(c)->fork[0] = '\0';
 	cube_own(c)->keep = true;
-	if (cube_state_save(c, &err) < 0)
-		cube_log(CUBE_LOG_ERROR, "ctl", "%s", err.text);
+	return cube_state_save(c, err);
+}
+
+/* All are there: from now on a daemon that comes back keeps them, all as soon as the first one says so. */
+static int fork_keep(const struct fork *f, struct cube_err *err)
+{
+	struct cube_err later;
+	int r = f->n_made > 0 ? fork_keep_one(f->made[0], err) : 0;
+
+	if (r < 0)
+		cube_own(f->made[0])->keep = false;
+	for (unsigned i = 1; r == 0 && i < f->n_made; i++)
+		if (fork_keep_one(f->made[i], &later) < 0)
+			cube_log(CUBE_LOG_ERROR, "ctl", "%s", later.text);
+	return r;
 }
 
 static void fork_end(struct cube_verb_call *call, int code)
@@ -72,22 +82,22 @@ static void fork_end(struct cube_verb_call *call, int code)
 
 	cube_wait_remove(&call->waiter);
 	call->cancel = NULL;
+	if (code == 0)
+		code = fork_keep(f, &call->err);
 	if (code < 0)
 		fork_undo(f);
-	for (unsigned i = 0; code == 0 && i < f->n_made; i++) {
-		fork_keep(f->made[i]);
+	for (unsigned i = 0; code == 0 && i < f->n_made; i++)
 		cube_cube_event(f->parent, "forked", f->made[i]->name);
-	}
 	fork_free(f);
 	cube_verb_finish(call, code);
 }
 
 static int fork_make(struct cube_verb_call *call, struct fork *f)
 {
-	const struct cube_fork_source from = {.parent = f->parent,
-					      .files = f->cp,
-					      .volumes = f->volumes,
-					      .fork = strcmp(call->verb->name, "fork") == 0};
+	struct cube_fork_source from = {.parent = f->parent,
+					.files = f->cp,
+					.volumes = f->volumes,
+					.fork = strcmp(call->verb->name, "fork") == 0};
 
 	for (unsigned i = 0; i < f->n_names; i++) {
 		struct cube_cube *c;
@@ -96,6 +106,7 @@ static int fork_make(struct cube_verb_call *call, struct fork *f)
 		if (r < 0)
 			return r;
 		f->made[f->n_made++] = cube_cube_ref(c);
+		from.first = f->made[0];
 	}
 	return 0;
 }

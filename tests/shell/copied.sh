@@ -105,6 +105,46 @@ for delay in 0.01 0.04 0.1; do
 	fi
 	wait_for 30 eval '[ "$(LC_ALL=C ls volumes)" = "$before" ]'
 done
+# as between two that say that they are kept: all as soon as the first says so, and none before
+as_cut() { # NAME: as it was on disk before it said so
+	python3 - "$first" "$STATE"/cubes/"${uid[$1]}"/cube.json <<'END'
+import json, sys
+with open(sys.argv[2]) as f:
+    cube = json.load(f)
+cube.update(keep=False, fork=sys.argv[1])
+with open(sys.argv[2], "w") as f:
+    json.dump(cube, f)
+END
+}
+declare -A uid
+for cut in 'k2 k3' 'k1 k2 k3'; do
+	put dev/ctl 'fork k1 k2 k3'
+	for name in k1 k2 k3; do
+		uid[$name]=$(field $name/status uid)
+	done
+	first=${uid[k1]}
+	cd /
+	kill_cubefs
+	for name in $cut; do
+		as_cut "$name"
+	done
+	start_cubefs
+	cd "$MNT"
+	if [ "$cut" = 'k2 k3' ]; then
+		check_eq "$(run k1 'cat f'; run k2 'cat f'; run k3 'cat f')" $'two\ntwo\ntwo'
+		rm -rf k1
+		cd /
+		kill_cubefs
+		start_cubefs
+		cd "$MNT"
+		check_eq "$(run k2 'cat f'; run k3 'cat f')" $'two\ntwo'
+		rm -rf k2 k3
+		wait_for 30 eval 'rmdir volumes/*-k[123]* 2>/dev/null'
+	else
+		wait_for 30 eval '[ ! -e k1 ] && [ ! -e k2 ] && [ ! -e k3 ]'
+	fi
+	wait_for 30 eval '[ "$(LC_ALL=C ls volumes)" = "$before" ]'
+done
 wait_for 20 eval '[ "$(ls "$STATE/backends/local/checkpoints" | wc -l)" -eq 1 ]' # what forks took is gone with them
 for name in dev a b c d h i j r; do
 	[ ! -e "$name" ] || rm -rf "$name"
