@@ -348,6 +348,7 @@ static struct p9_conn *conn_alloc(struct cube_p9 *s)
 	cube_list_init(&c->nagging);
 	cube_list_init(&c->out);
 	cube_list_init(&c->all);
+	cube_list_init(&c->unclosed);
 	cube_buf_init(&c->in, s->o.limits.msize + CONN_READ_MAX);
 	(void)pthread_mutex_init(&c->lock, NULL);
 	c->calls = cube_imap_new();

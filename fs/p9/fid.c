@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "backends/base/alloc.h"
-#include "backends/base/log.h"
 #include "fs/p9/priv.h"
 
 /* ---- the end ----
@@ -201,10 +200,27 @@ static void fid_close(struct p9_conn *c, struct p9_fid *f)
 {
 	struct p9_call *call = f->closer != NULL ? cube_steal(f->closer) : cube_p9_call_new(c);
 
-	if (call != NULL)
+	if (call != NULL) {
 		close_begin(call, f);
-	else
-		cube_log(CUBE_LOG_ERROR, "9p", "%s: out of memory: a file stays open", c->name);
+		return;
+	}
+	(void)pthread_mutex_lock(&c->lock);
+	cube_list_push(&c->unclosed, &f->link);
+	c->nag = true;
+	cube_p9_conn_post_locked(c);
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+void cube_p9_fids_close(struct p9_conn *c)
+{
+	struct cube_list now = CUBE_LIST_INIT(now), *i;
+
+	(void)pthread_mutex_lock(&c->lock);
+	while ((i = cube_list_pop(&c->unclosed)) != NULL)
+		cube_list_push(&now, i);
+	(void)pthread_mutex_unlock(&c->lock);
+	while ((i = cube_list_pop(&now)) != NULL)
+		fid_close(c, cube_list_entry(i, struct p9_fid, link));
 }
 
 /* ---- the table ---- */

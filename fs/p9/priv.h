@@ -29,7 +29,7 @@ struct cube_p9 {
 	struct cube_list listeners;
 	struct cube_list conns; /* not cut yet; the loop's */
 	struct cube_list
-		nagging; /* connections with calls that could not be stopped the first time; the loop's */
+		nagging; /* connections with what could not be stopped or closed the first time; the loop's */
 	unsigned n_conns;
 	struct cube_timer *timer; /* looks for those that do nothing */
 	struct cube_timer *again; /* for them */
@@ -76,9 +76,10 @@ struct p9_conn {
 	struct p9_io io;
 	unsigned refs; /* the loop's, and one for each call, post and place in a list */
 	bool posted, dead;
-	bool paused;    /* nothing is read: too much is under way */
-	bool broken;    /* nothing can be sent any more */
-	bool stop, nag; /* there are calls to be stopped: now; soon, since it could not be done at once */
+	bool paused; /* nothing is read: too much is under way */
+	bool broken; /* nothing can be sent any more */
+	bool stop;   /* there are calls to be stopped: now */
+	bool nag;    /* calls to be stopped or fids to be closed: soon, since it could not be done at once */
 	enum cube_p9_dialect dialect; /* 0: before Tversion */
 	uint32_t msize;
 	struct cube_list out;     /* calls whose replies wait to be sent */
@@ -90,7 +91,8 @@ struct p9_conn {
 	unsigned n_parked; /* of them: those that wait for something, maybe for ever */
 	size_t parked_bytes;
 	struct cube_imap *fids;
-	unsigned n_fids; /* those that are being closed too */
+	unsigned n_fids;           /* those that are being closed too */
+	struct cube_list unclosed; /* fids for whose end there was no memory */
 	uint32_t retries[P9_RETRIES];
 	unsigned n_retries;
 	struct p9_lock_owner *owners;
@@ -121,6 +123,7 @@ struct p9_xattr {
 };
 
 struct p9_fid {
+	struct cube_list link; /* conn->unclosed */
 	uint32_t number;
 	unsigned uses; /* calls that have it; conn->lock */
 	bool gone;     /* its number is free again; closed when the last use ends; conn->lock */
@@ -241,8 +244,9 @@ void cube_p9_listeners_stop(struct cube_p9 *s);
 void cube_p9_listeners_go_on(struct cube_p9 *s); /* those that could not accept */
 
 /* ---- server.c ---- */
-void cube_p9_server_gone(struct cube_p9 *s);  /* nothing is left of a connection */
-void cube_p9_server_again(struct p9_conn *c); /* the loop's thread: cube_p9_calls_stop soon */
+void cube_p9_server_gone(struct cube_p9 *s); /* nothing is left of a connection */
+/* The loop's thread: soon, cube_p9_calls_stop and cube_p9_fids_close. */
+void cube_p9_server_again(struct p9_conn *c);
 
 /* ---- place.c ---- */
 struct p9_place *cube_p9_place_new(struct p9_place *parent, uint64_t id, const struct stat *st,
@@ -261,6 +265,7 @@ int cube_p9_fid_add(struct p9_call *c, uint32_t number, struct p9_place *place, 
  * use ends. */
 void cube_p9_fid_drop(struct p9_conn *c, struct p9_fid *f, struct p9_call *closer);
 void cube_p9_fids_drop_all(struct p9_conn *c);
+void cube_p9_fids_close(struct p9_conn *c); /* those for which there was no memory the last time */
 int cube_p9_fid_open_begin(struct p9_conn *c, struct p9_fid *f); /* 0; -EINVAL: it is open */
 void cube_p9_fid_open_end(struct p9_conn *c, struct p9_fid *f, enum p9_state state);
 void cube_p9_renamed(struct p9_conn *c, uint64_t dir, const char *name, struct p9_place *to,

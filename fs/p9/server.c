@@ -38,6 +38,7 @@ static void server_again(void *ctx)
 		struct p9_conn *c = cube_list_entry(i, struct p9_conn, nagging);
 
 		cube_p9_calls_stop(c);
+		cube_p9_fids_close(c);
 		cube_p9_conn_unref(c);
 	}
 }

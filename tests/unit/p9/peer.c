@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -29,6 +30,14 @@ struct peer_post {
 	bool over;
 };
 
+static atomic_uint connected;
+
+static void ended(void *ctx)
+{
+	(void)ctx;
+	atomic_fetch_sub(&connected, 1);
+}
+
 static void posted(struct cube_post *post)
 {
 	struct peer_post *p = cube_container_of(post, struct peer_post, post);
@@ -42,8 +51,10 @@ static void posted(struct cube_post *post)
 
 	if (p->fd < 0)
 		cube_p9_stop(server);
-	else if (cube_p9_serve(server, p->fd, p->fd, &who, NULL, NULL, &err) < 0)
+	else if (cube_p9_serve(server, p->fd, p->fd, &who, ended, NULL, &err) < 0)
 		(void)close(p->fd);
+	else
+		atomic_fetch_add(&connected, 1);
 	(void)pthread_mutex_lock(&p->lock);
 	p->over = true;
 	(void)pthread_cond_signal(&p->done);
@@ -131,6 +142,15 @@ void peer_close(struct peer *p)
 	(void)close(p->fd);
 	cube_free(p->bytes);
 	p->bytes = NULL;
+}
+
+void peer_hang_up(struct peer *p)
+{
+	peer_close(p);
+	for (int ms = 0; atomic_load(&connected) > 0; ms++) {
+		assert_in_range(ms, 0, PEER_WAIT_MS);
+		(void)poll(NULL, 0, 1);
+	}
 }
 
 void peer_raw(struct peer *p, const void *bytes, size_t len)

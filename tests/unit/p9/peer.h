@@ -26,6 +26,8 @@ int peer_down(void **state);
 void peer_open(struct peer *p, const char *version, uint32_t msize, const char *aname);
 void peer_token(const char *token); /* that the next ones must have; NULL: none */
 void peer_close(struct peer *p);
+/* The same of the last one there is; waits until the server has seen it. */
+void peer_hang_up(struct peer *p);
 
 /* Sends, with a tag of its own which it gives; nothing is waited for. */
 uint16_t peer_send(struct peer *p, struct cube_p9_msg *m);

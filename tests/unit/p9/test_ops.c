@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/base/alloc.h"
 #include "tests/unit/p9/peer.h"
 
 static struct peer p, q;
@@ -405,6 +406,41 @@ static void check_locks(void **state)
 	peer_close(&q);
 }
 
+/* Waits until nobody else has it any more, and locks it. */
+static void take_held(void)
+{
+	struct cube_p9_msg lock = {.type = CUBE_P9_TLOCK,
+				   .fid = 1,
+				   .lock = {.type = CUBE_P9_LOCK_WRITE, .proc = 1, .client = str("here")}};
+
+	begin(&p);
+	assert_int_equal(at("box/files/workspace/held", 1), 0);
+	assert_int_equal(peer_lopen(&p, 1, 2), 0);
+	for (int ms = 0; peer_rpc(&p, &lock) == 0 && p.r.status == CUBE_P9_LOCK_BLOCKED; ms++) {
+		assert_in_range(ms, 0, 10000);
+		(void)usleep(1000);
+	}
+	assert_int_equal(p.r.type, CUBE_P9_RLOCK);
+}
+
+/* Whatever memory there is when the peer goes, what it had open is closed. */
+static void check_hung_up_without_memory(void **state)
+{
+	(void)state;
+	begin(&p);
+	assert_int_equal(at("box/files/workspace", 1), 0);
+	assert_int_equal(create(1, 2, "held", 2), 0);
+	peer_hang_up(&p);
+	for (unsigned long n = 1; n <= 4; n++) { /* each fid, and each step of its end */
+		take_held();
+		cube_alloc_fail_at(n);
+		peer_hang_up(&p);
+		cube_alloc_fail_at(0);
+	}
+	take_held();
+	peer_close(&p);
+}
+
 static void check_statfs(void **state)
 {
 	(void)state;
@@ -426,7 +462,8 @@ int main(void)
 		cmocka_unit_test(check_sandboxes),     cmocka_unit_test(check_remover),
 		cmocka_unit_test(check_real_files),    cmocka_unit_test(check_real_names),
 		cmocka_unit_test(check_listing),       cmocka_unit_test(check_xattrs),
-		cmocka_unit_test(check_locks),         cmocka_unit_test(check_statfs),
+		cmocka_unit_test(check_locks),         cmocka_unit_test(check_hung_up_without_memory),
+		cmocka_unit_test(check_statfs),
 	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
