@@ -182,7 +182,10 @@ static bool hear(struct peer *p, int ms)
 	struct pollfd wait = {.fd = p->fd, .events = POLLIN};
 	ssize_t n;
 
-	if (poll(&wait, 1, ms) <= 0)
+	do
+		n = poll(&wait, 1, ms);
+	while (n < 0 && errno == EINTR); /* the fuzzer's own alarm */
+	if (n <= 0)
 		return false;
 	n = recv(p->fd, p->in + p->have, sizeof(p->in) - p->have, 0);
 	if (n <= 0) {
