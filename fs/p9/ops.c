@@ -16,7 +16,7 @@ const struct p9_op cube_p9_ops[CUBE_P9_TYPES] = {
 	[CUBE_P9_TREAD] = {FID, cube_p9_op_read},
 	[CUBE_P9_TWRITE] = {FID, cube_p9_op_write},
 	[CUBE_P9_TCLUNK] = {P9_ALWAYS, cube_p9_op_clunk},
-	[CUBE_P9_TREMOVE] = {0, cube_p9_op_remove},
+	[CUBE_P9_TREMOVE] = {P9_ALWAYS, cube_p9_op_remove}, /* the fid is free whatever comes of it */
 	/* 9P2000.L */
 	[CUBE_P9_TSTATFS] = {FID, cube_p9_op_statfs},
 	[CUBE_P9_TLOPEN] = {FID, cube_p9_op_lopen},
