@@ -278,7 +278,7 @@ int cube_p9_fid_add(struct p9_call *call, uint32_t number, struct p9_place *plac
 	f = cube_calloc(1, sizeof(*f));
 	if (f == NULL)
 		return -ENOMEM;
-	*f = (struct p9_fid){.number = number, .place = place, .uses = ret != NULL};
+	*f = (struct p9_fid){.number = number, .place = place, .uses = ret != NULL, .opening = ret != NULL};
 	(void)pthread_mutex_lock(&c->lock);
 	code = fid_add_locked(c, call, f);
 	(void)pthread_mutex_unlock(&c->lock);
