@@ -487,25 +487,26 @@ void cube_p9_calls_of(struct p9_conn *conn, const struct p9_fid *f)
 /* One that is being served this moment may yet wait: the rest is tried again. */
 void cube_p9_calls_stop(struct p9_conn *conn)
 {
-	uint64_t keys[CALL_STOP], done = 0;
+	uint64_t keys[CALL_STOP];
 	bool again = false;
 	unsigned n;
 
+	conn->round++;
 	do {
 		n = 0;
 		(void)pthread_mutex_lock(&conn->lock);
 		cube_list_each (i, &conn->all) {
-			const struct p9_call *c = cube_list_entry(i, struct p9_call, link);
+			struct p9_call *c = cube_list_entry(i, struct p9_call, link);
 
-			if (c->unwanted && c->parked && c->key > done && n < CALL_STOP)
+			if (c->unwanted && c->parked && c->round != conn->round && n < CALL_STOP) {
+				c->round = conn->round;
 				keys[n++] = c->key;
+			}
 		}
 		(void)pthread_mutex_unlock(&conn->lock);
-		for (unsigned i = 0; i < n; i++) {
+		for (unsigned i = 0; i < n; i++)
 			if (!cube_tree_cancel(conn->server->o.tree, keys[i]))
 				again = true;
-			done = keys[i] > done ? keys[i] : done;
-		}
 	} while (n == CALL_STOP);
 	if (again) {
 		(void)pthread_mutex_lock(&conn->lock);

@@ -70,7 +70,8 @@ struct p9_conn {
 	struct cube_post post;
 	struct cube_list nagging; /* server.nagging, with a reference */
 	struct cube_buf in;       /* what has arrived of messages */
-	bool cut, parsing;
+	unsigned round;           /* of cube_p9_calls_stop */
+	bool cut;
 	/* ---- conn->lock ---- */
 	pthread_mutex_t lock;
 	struct p9_io io;
@@ -198,6 +199,7 @@ struct p9_call {
 	/* ---- conn->lock ---- */
 	bool tagged, parked, unwanted;
 	uint64_t key;
+	unsigned round;           /* of cube_p9_calls_stop, in which it was asked for */
 	struct cube_list flushes; /* Tflush calls that are answered behind it */
 };
 
@@ -259,7 +261,8 @@ void cube_p9_node_forget(struct p9_conn *c, uint64_t id);
 /* ---- fid.c ---- */
 struct p9_fid *cube_p9_fid_use(struct p9_conn *c, uint32_t number); /* NULL: no such fid */
 void cube_p9_fid_put(struct p9_conn *c, struct p9_fid *f);
-/* A new one at @place (taken on success): -EBADF the number is in use, -EMFILE, -ENOMEM. Used once if @ret. */
+/* A new one at @place (taken on success): -EBADF the number is in use, -EMFILE, -ENOMEM. Used once, and being
+ * opened, if @ret. */
 int cube_p9_fid_add(struct p9_call *c, uint32_t number, struct p9_place *place, struct p9_fid **ret);
 /* Its number is free; when nobody uses it any more it is closed, and @closer (may be NULL) answered. The caller's
  * use ends. */
