@@ -91,6 +91,10 @@ static void call_finish(struct p9_call *c, bool quiet)
 		quiet = true; /* its session is over */
 	if (quiet && c->tagged)
 		call_note_retry(conn, c);
+	if (!quiet && c->data.len == 0) { /* no memory even for an error: the peer would wait for ever */
+		quiet = conn->broken = true;
+		cube_p9_conn_post_locked(conn);
+	}
 	while ((i = cube_list_pop(&c->flushes)) != NULL)
 		cube_list_push(&flushes, i);
 	if (quiet || conn->dead)
@@ -113,26 +117,31 @@ void cube_p9_calls_sent(struct cube_list *done)
 		call_free(cube_list_entry(i, struct p9_call, link));
 }
 
-static void call_encode(struct p9_call *c)
+static int call_encode(struct p9_call *c)
 {
+	int code;
+
 	cube_buf_done(&c->data);
 	cube_buf_init(&c->data, c->msize);
 	c->reply.tag = c->m.tag;
-	if (cube_p9_encode(&c->reply, c->dialect, &c->data) < 0)
+	code = cube_p9_encode(&c->reply, c->dialect, &c->data);
+	if (code < 0)
 		cube_buf_done(&c->data);
+	return code;
 }
 
 void cube_p9_reply(struct p9_call *c)
 {
+	int code = 0;
+
 	if (c->reply.type == 0)
 		c->reply.type = c->m.type + 1;
 	if (!c->silent)
-		call_encode(c);
-	if (!c->silent && c->data.len == 0) {
-		cube_p9_fail(c, -EMSGSIZE);
-		return;
-	}
-	call_finish(c, c->silent);
+		code = call_encode(c);
+	if (code < 0)
+		cube_p9_fail(c, code);
+	else
+		call_finish(c, c->silent);
 }
 
 bool cube_p9_data(struct p9_call *c, size_t len)
@@ -173,7 +182,7 @@ void cube_p9_fail(struct p9_call *c, int code)
 		c->reply.type = CUBE_P9_RLERROR;
 		if (c->dialect != CUBE_P9_2000L)
 			call_sentence(c, code);
-		call_encode(c);
+		(void)call_encode(c);
 	}
 	call_finish(c, c->silent || stopped);
 }

@@ -79,7 +79,7 @@ static void conn_flush_locked(struct p9_conn *c, struct cube_list *sent)
 			cube_p9_io_send(&c->io, first->data.data + c->out_at, first->data.len - c->out_at);
 
 		if (n < 0) {
-			c->broken = n != -EAGAIN;
+			c->broken |= n != -EAGAIN;
 			return;
 		}
 		c->stuck_out = 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/base/alloc.h"
 #include "tests/unit/p9/peer.h"
 
 static struct peer p;
@@ -276,15 +277,39 @@ static void check_many_wait(void **state)
 	(void)state;
 	peer_open(&p, "9P2000.L", 8192, "");
 	assert_int_equal(peer_walk(&p, 0, 1, "events"), 0);
+	assert_int_equal(peer_walk(&p, 0, 2, ""), 0);
 	assert_int_equal(peer_lopen(&p, 1, 2), 0);
 	first = p.tag;
 	for (unsigned i = 0; i < limits.tags; i++)
 		(void)peer_send(&p, &wait);
 	assert_int_equal(peer_fid(&p, CUBE_P9_TGETATTR, 0), -EAGAIN);
+	assert_int_equal(peer_fid(&p, CUBE_P9_TREMOVE, 2), -EBUSY);
+	assert_int_equal(peer_fid(&p, CUBE_P9_TCLUNK, 2), -EBADF);
 	flush(first);
 	assert_int_equal(peer_next(&p), p.tag - 1);
 	assert_int_equal(peer_fid(&p, CUBE_P9_TGETATTR, 0), 0);
 	peer_close(&p); /* and nothing hangs */
+}
+
+/* Without memory a request is refused with that, or the connection ends: nobody waits in vain. */
+static void check_no_memory(void **state)
+{
+	static const char getattr[] = "\x13\0\0\0\x18\x05\0\0\0\0\0\xff\xff\0\0\0\0\0\0";
+	int tag = -1;
+
+	(void)state;
+	for (unsigned long n = 1; tag < 0 || p.r.type == CUBE_P9_RLERROR; n++) {
+		assert_in_range(n, 1, 100);
+		peer_open(&p, "9P2000.L", 8192, "");
+		cube_alloc_fail_at(n);
+		peer_raw(&p, getattr, sizeof(getattr) - 1);
+		assert_false(peer_quiet(&p, 10000));
+		cube_alloc_fail_at(0);
+		tag = peer_next(&p);
+		if (tag >= 0 && p.r.type == CUBE_P9_RLERROR)
+			assert_int_equal(p.r.error, ENOMEM);
+		peer_hang_up(&p);
+	}
 }
 
 int main(void)
@@ -295,7 +320,7 @@ int main(void)
 		cmocka_unit_test(check_attach),    cmocka_unit_test(check_token),
 		cmocka_unit_test(check_walks),     cmocka_unit_test(check_limit_of_fids),
 		cmocka_unit_test(check_reset),     cmocka_unit_test(check_flush),
-		cmocka_unit_test(check_many_wait),
+		cmocka_unit_test(check_many_wait), cmocka_unit_test(check_no_memory),
 	};
 
 	limits = (struct cube_p9_limits){.connections = 16, .fids = 64, .tags = 32, .msize = 1u << 20};
