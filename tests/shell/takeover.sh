@@ -4,7 +4,7 @@
 # Fifteen times under load, which is what CI has the time for; a hundred times with CUBEFS_TEST_LONG=1.
 . "$(dirname "$0")/lib.sh"
 allow_log 'warning supervise the worker ended \(signal 9\): another one takes over'
-start_cubefs
+start_cubefs --9p "unix:$WORK/9p"
 sandbox dev
 D=$MNT/dev
 F=$D/files/tmp
@@ -80,7 +80,7 @@ check_eq "$(cat "$F/ran")" ran 'how often it ran'
 
 # ---- locks are held ----
 
-require flock
+require flock python3
 : >"$F/locked"
 exec 5<>"$F/locked"
 flock -x 5
@@ -88,6 +88,34 @@ kill_worker
 check_not flock -n -x "$F/locked" true
 exec 5>&-
 check flock -n -x "$F/locked" true
+
+# ---- 9P is served again; a client of the old worker is told that it has none ----
+
+wait_for 30 test -S "$WORK/9p"
+check python3 -B - "$(dirname "$0")/../p9" "unix:$WORK/9p" "$(worker)" <<'END'
+import os, signal, sys, time
+sys.path.insert(0, sys.argv[1])
+from client import Broken, Session
+address, worker = sys.argv[2], int(sys.argv[3])
+old = Session(address)
+assert "dev" in old.ls("/")
+os.kill(worker, signal.SIGKILL)
+try:
+    old.ls("/")
+    raise AssertionError("the old connection is served")
+except (Broken, OSError):
+    pass
+for _ in range(600):
+    try:
+        new = Session(address)
+        break
+    except (Broken, OSError):
+        time.sleep(0.05)
+assert "dev" in new.ls("/")
+new.put("/dev/exec", "echo again\n")
+assert new.cat("/dev/exec") == b"again\n"
+END
+check_eq "$(stat -c %a "$WORK/9p")" 600
 
 # ---- under load ----
 
