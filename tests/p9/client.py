@@ -12,6 +12,7 @@ import socket
 import ssl
 import stat
 import struct
+import traceback
 
 NOTAG, NOFID, NONUNAME = 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF
 VERSIONS = ("9P2000", "9P2000.u", "9P2000.L")
@@ -36,6 +37,20 @@ Entry = collections.namedtuple("Entry", "qid offset type name")
 Stat = collections.namedtuple(
     "Stat", "type dev qid mode atime mtime length name uid gid muid extension n_uid n_gid n_muid",
     defaults=(b"", NONUNAME, NONUNAME, NONUNAME))
+
+
+def run_tests(tests, chosen):
+    """Runs the functions test_* of @tests (those of @chosen, if any): the exit code."""
+    names = chosen or [name for name in tests if name.startswith("test_")]
+    failed = 0
+    for name in names:
+        try:
+            tests[name]()
+        except Exception:
+            failed += 1
+            print(f"FAIL {name}: {traceback.format_exc(limit=-3)}")
+    print(f"{len(names) - failed} passed, {failed} failed")
+    return 1 if failed else 0
 
 
 class Refused(OSError):

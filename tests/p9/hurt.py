@@ -8,9 +8,8 @@ import socket
 import struct
 import sys
 import time
-import traceback
 
-from client import NOTAG, TYPES, Closed, Refused, Session, pack
+from client import NOTAG, TYPES, Closed, Refused, Session, pack, run_tests
 
 SOCKET, PID = sys.argv[1], int(sys.argv[2])
 MIB = 1 << 20
@@ -220,18 +219,5 @@ def test_noise():
     served()
 
 
-def main():
-    names = sys.argv[3:] or [name for name in globals() if name.startswith("test_")]
-    failed = 0
-    for name in names:
-        try:
-            globals()[name]()
-        except Exception:
-            failed += 1
-            print(f"FAIL {name}: {traceback.format_exc(limit=-3)}")
-    print(f"{len(names) - failed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(globals(), sys.argv[3:]))

@@ -6,9 +6,8 @@ import os
 import stat
 import sys
 import time
-import traceback
 
-from client import NOFID, NOTAG, TYPES, Broken, Closed, Refused, Session, pack
+from client import NOFID, NOTAG, TYPES, Broken, Closed, Refused, Session, pack, run_tests
 
 ADDRESS = sys.argv[1]
 WORK = "dev/files/workspace"
@@ -580,19 +579,5 @@ def test_stale_after_destroy():
         refused("ENOENT", s.walk, s.root, s.new_fid(), "shortlived")
 
 
-def main():
-    names = [name for name in globals() if name.startswith("test_")]
-    chosen = sys.argv[2:] or names
-    failed = 0
-    for name in chosen:
-        try:
-            globals()[name]()
-        except Exception:
-            failed += 1
-            print(f"FAIL {name}: {traceback.format_exc(limit=-2)}")
-    print(f"{len(chosen) - failed} passed, {failed} failed")
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(globals(), sys.argv[2:]))
