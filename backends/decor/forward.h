@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "backends/backend.h"
+#include "backends/base/macros.h"
 
 struct cube_call {      /* one operation under way */
 	const char *op; /* "create", as in struct cube_backend_ops */
