@@ -19,14 +19,16 @@ static void fid_free(struct p9_conn *c, struct p9_fid *f)
 	if (f->xattr != NULL)
 		cube_buf_done(&f->xattr->value);
 	cube_free(f->xattr);
-	cube_free(f->lock_owners);
 	cube_p9_place_unref(c, f->place);
 	cube_p9_place_unref(c, f->before);
-	cube_free(f);
 	(void)pthread_mutex_lock(&c->lock);
+	for (unsigned i = 0; i < f->n_lock_owners; i++)
+		cube_p9_owner_put_locked(c, f->lock_owners[i]);
 	c->n_fids--;
 	c->collected -= collected;
 	(void)pthread_mutex_unlock(&c->lock);
+	cube_free(f->lock_owners);
+	cube_free(f);
 }
 
 static void close_done(struct p9_call *c)

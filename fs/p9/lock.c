@@ -9,11 +9,12 @@
 #include "backends/base/alloc.h"
 #include "fs/p9/priv.h"
 
-#define LOCK_OWNERS 4096 /* of one connection */
+#define LOCK_OWNERS 4096 /* of one connection, with locks through fids that are there */
 #define LOCK_CLIENT 256  /* bytes of its name */
 
 struct p9_lock_owner {
 	uint32_t proc;
+	unsigned uses; /* fids that note it, calls under way */
 	uint64_t id;
 	char *client;
 };
@@ -40,11 +41,36 @@ static struct p9_lock_owner *lock_owner_add_locked(struct p9_conn *c, const stru
 	if (client == NULL)
 		return NULL;
 	all[c->n_owners] = (struct p9_lock_owner){
-		.proc = l->proc, .id = c->by.client << 16 | (c->n_owners + 1), .client = client};
+		.proc = l->proc, .id = c->by.client << 32 | ++c->last_owner, .client = client};
 	return &all[c->n_owners++];
 }
 
-/* A number that no other owner has. 0: too many of them. */
+static struct p9_lock_owner *lock_owner_find_locked(const struct p9_conn *c, uint64_t id)
+{
+	for (unsigned i = 0; i < c->n_owners; i++)
+		if (c->owners[i].id == id)
+			return &c->owners[i];
+	return NULL;
+}
+
+void cube_p9_owner_put_locked(struct p9_conn *c, uint64_t id)
+{
+	struct p9_lock_owner *o = lock_owner_find_locked(c, id);
+
+	if (o == NULL || --o->uses > 0)
+		return;
+	cube_free(o->client);
+	*o = c->owners[--c->n_owners];
+}
+
+static void lock_owner_put(struct p9_conn *c, uint64_t id)
+{
+	(void)pthread_mutex_lock(&c->lock);
+	cube_p9_owner_put_locked(c, id);
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
+/* A number that no other owner has; for lock_owner_put. 0: too many of them. */
 static uint64_t lock_owner(struct p9_conn *c, const struct cube_p9_lock *l)
 {
 	struct p9_lock_owner *o = NULL;
@@ -57,6 +83,8 @@ static uint64_t lock_owner(struct p9_conn *c, const struct cube_p9_lock *l)
 	if (o == NULL)
 		o = lock_owner_add_locked(c, l);
 	id = o != NULL ? o->id : 0;
+	if (o != NULL)
+		o->uses++;
 	(void)pthread_mutex_unlock(&c->lock);
 	return id;
 }
@@ -79,6 +107,7 @@ static int lock_note(struct p9_call *c, uint64_t owner)
 	}
 	f->lock_owners = all;
 	all[f->n_lock_owners++] = owner;
+	lock_owner_find_locked(c->conn, owner)->uses++; /* it is there: the call uses it */
 out:
 	(void)pthread_mutex_unlock(&c->conn->lock);
 	return code;
@@ -117,6 +146,7 @@ static void lock_real(struct p9_call *c)
 		code = lock_note(c, owner);
 	if (code == 0)
 		code = cube_files_setlk(c->fid->real, owner, &lock, false, NULL);
+	lock_owner_put(c->conn, owner);
 	c->reply.status = CUBE_P9_LOCK_SUCCESS;
 	if (code == -EAGAIN || code == -EACCES) {
 		c->reply.status = CUBE_P9_LOCK_BLOCKED;
@@ -138,6 +168,7 @@ static void getlock_real(struct p9_call *c)
 
 	if (code == 0)
 		code = cube_files_getlk(c->fid->real, owner, &lock);
+	lock_owner_put(c->conn, owner);
 	c->reply.lock = c->m.lock;
 	if (code == 0) {
 		for (size_t i = 0; i < CUBE_COUNT(types); i++)

@@ -98,6 +98,7 @@ struct p9_conn {
 	unsigned n_retries;
 	struct p9_lock_owner *owners;
 	unsigned n_owners;
+	uint32_t last_owner; /* number */
 	size_t collected;
 	bool attached;
 	uint64_t born, stuck_in,
@@ -278,6 +279,7 @@ int cube_p9_fid_where(struct p9_conn *c, struct p9_fid *f, struct p9_place **ret
 
 /* ---- lock.c ---- */
 void cube_p9_owners_free(struct p9_conn *c);
+void cube_p9_owner_put_locked(struct p9_conn *c, uint64_t id); /* one use less */
 
 /* ---- ops ---- */
 void cube_p9_open(struct p9_call *c, int flags); /* c->fid */

@@ -395,6 +395,10 @@ static void check_locks(void **state)
 	assert_int_equal(peer_rpc(&q, &lock), 0);
 	assert_int_equal(q.r.status, CUBE_P9_LOCK_SUCCESS);
 	assert_int_equal(peer_rpc(&q, &look), 0);
+	/* processes that come and go leave nothing behind */
+	for (look.lock.proc = 1000; look.lock.proc < 1000 + 4200; look.lock.proc++)
+		assert_int_equal(peer_rpc(&q, &look), 0);
+	assert_int_equal(q.r.lock.type, CUBE_P9_LOCK_WRITE);
 	lock.lock.type = 7;
 	assert_int_equal(peer_rpc(&q, &lock), -EINVAL);
 	assert_int_equal(at("README", 5), 0);
