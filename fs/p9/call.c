@@ -57,7 +57,12 @@ static void call_free(struct p9_call *c)
 /* Before the answer is on its way: the client may use the fids for something else then. */
 static void call_let_go(struct p9_call *c)
 {
-	cube_p9_fid_put(c->conn, cube_steal(c->fid));
+	struct p9_fid *f;
+
+	(void)pthread_mutex_lock(&c->conn->lock); /* cube_p9_calls_of looks at it */
+	f = cube_steal(c->fid);
+	(void)pthread_mutex_unlock(&c->conn->lock);
+	cube_p9_fid_put(c->conn, f);
 	cube_p9_fid_put(c->conn, cube_steal(c->fid2));
 	cube_p9_place_unref(c->conn, cube_steal(c->place));
 	cube_p9_place_unref(c->conn, cube_steal(c->to));
