@@ -309,6 +309,18 @@ static int take_sets_gone(struct cube_local *b, const char *cp, const struct cub
 	return rc;
 }
 
+/* What it stood still for is over. */
+static void take_undo(struct cube_local *b, const char *cp, const struct cube_local_checkpoint *rec)
+{
+	char set[CUBE_LOCAL_CHECKPOINT_SET];
+
+	(void)cube_local_set_remove(&b->store, cp, NULL);
+	(void)take_sets_gone(b, cp, rec, NULL);
+	cube_local_set_discard(&b->store, cp);
+	for (unsigned i = 0; i < rec->n_volumes; i++)
+		cube_local_set_discard(&b->store, cube_local_checkpoint_volume(set, cp, rec->volumes[i]));
+}
+
 static int take_record(const struct local_cube *c, const struct cube_take *take,
 		       struct cube_local_checkpoint *rec, struct cube_err *err)
 {
@@ -353,10 +365,8 @@ int cube_local_checkpoint_take(struct cube_backend *base, const char *id, const 
 		rc = take_copy(b, c, take, cancel, ret_still_ms, err);
 	if (rc == 0)
 		rc = checkpoint_write(b, take->cp, &rec, err);
-	if (rc < 0) {
-		(void)cube_local_set_remove(&b->store, take->cp, NULL);
-		(void)take_sets_gone(b, take->cp, &rec, NULL);
-	}
+	if (rc < 0)
+		take_undo(b, take->cp, &rec);
 	return rc;
 }
 

@@ -180,15 +180,17 @@ int cube_local_set_copy_within(const struct cube_local_store *s, const char *fro
 
 	if (rc == 0 && renameat2(s->sets, aside, s->sets, to, RENAME_NOREPLACE) < 0)
 		rc = cube_fail_errno(err, "cannot put the copy of %s in its place", from);
-	if (rc < 0)
-		(void)s->ops->remove(s->sets, aside, NULL);
 	return rc;
 }
 
 int cube_local_set_copy(const struct cube_local_store *s, const char *from, const char *to,
 			struct cube_cancel *cancel, struct cube_err *err)
 {
-	return cube_local_set_copy_within(s, from, to, 0, cancel, err);
+	int rc = cube_local_set_copy_within(s, from, to, 0, cancel, err);
+
+	if (rc < 0)
+		cube_local_set_discard(s, to);
+	return rc;
 }
 
 int cube_local_set_stage(const struct cube_local_store *s, const char *from, const char *to,

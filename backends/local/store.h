@@ -89,7 +89,8 @@ void cube_local_store_close(struct cube_local_store *s);
 int cube_local_set_make(const struct cube_local_store *s, const char *id, const struct cube_local_ids *ids,
 			struct cube_err *err);
 /* The set @to, which is not there yet, as a copy of @from, fit to be mounted: whole, or nothing. -EINTR; -ETIMEDOUT:
- * not within @limit_ms (0: none), as the store's copy has it. */
+ * not within @limit_ms (0: none), as the store's copy has it. What a failed one within a time has copied stays aside
+ * until cube_local_set_discard: to remove it may take longer than something can stand still. */
 int cube_local_set_copy_within(const struct cube_local_store *s, const char *from, const char *to,
 			       uint32_t limit_ms, struct cube_cancel *cancel, struct cube_err *err);
 int cube_local_set_copy(const struct cube_local_store *s, const char *from, const char *to,

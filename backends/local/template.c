@@ -3,7 +3,8 @@
  *
  * Another one is TEMPLATES/NAME/ with the file info.json and the directory `tree` (in it the root,
  * CUBE_LOCAL_ROOT_DIR), which lies over those of the templates that info.json names; a template that was built
- * has none of its own, and one of a checkpoint has them in a set of the store. A name that begins with a dot is no template: what is being imported or removed. */
+ * has none of its own, and one of a checkpoint has them in a set of the store. A name that begins with a dot is no
+ * template: what is being imported or removed. */
 #include "backends/local/local_priv.h"
 
 #include "backends/base/file.h"

@@ -26,12 +26,13 @@ cd /
 stop_cubefs
 
 # ---- a copy that takes too long, and a daemon that is killed in it ----
-# cp(1) of our own: slow while there is a file that says so.
+# cp(1) of our own: slow, with half a copy, while there is a file that says so.
 mkdir "$WORK/bin"
 cat >"$WORK/bin/cp" <<END
 #!/bin/sh
 : >>'$WORK/began'
-[ ! -e '$WORK/slow' ] || exec sleep 1000
+for to; do :; done
+[ ! -e '$WORK/slow' ] || { mkdir "\$to"; exec sleep 1000; }
 exec /bin/cp "\$@"
 END
 chmod +x "$WORK/bin/cp"
