@@ -371,6 +371,7 @@ int cube_flock_restore(struct cube_fnode *n, uint64_t owner, bool writes, int fd
 
 /* ---- kept.c: for the next process ---- */
 void cube_fkept_node_locked(struct cube_fnode *n); /* it is new, or something of it has changed */
+void cube_fkept_counted_locked(struct cube_fnode *n, uint64_t by); /* look-ups more; modulo 2^64 */
 void cube_fkept_node_gone_locked(struct cube_fnode *n);
 void cube_fkept_give(struct cube_files_space *s, uint32_t record);
 uint32_t cube_fkept_lock(struct cube_fnode *n, uint64_t owner, int fd, bool writes);

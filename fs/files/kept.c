@@ -68,10 +68,23 @@ void cube_fkept_node_locked(struct cube_fnode *n)
 	rec->seq = ++n->kept_seq;
 	rec->type = (uint16_t)(n->object.type >> 12);
 	rec->is_void = n->is_void;
+	atomic_store(&rec->lookups, atomic_load(&n->lookups));
 	old = n->kept;
 	n->kept = i;
 	atomic_store_explicit(&rec->key, n->id, memory_order_release);
 	kept_give(k, old);
+}
+
+/* With the lock for reading at least: the record is exchanged by who has it for writing. */
+void cube_fkept_counted_locked(struct cube_fnode *n, uint64_t by)
+{
+	struct cube_keep *k = kept_in(n);
+	struct cube_keep_file *rec;
+
+	if (k == NULL || n->kept == CUBE_KEEP_NONE)
+		return;
+	rec = cube_keep_at(&k->files, n->kept);
+	atomic_fetch_add(&rec->lookups, by);
 }
 
 void cube_fkept_node_gone_locked(struct cube_fnode *n)

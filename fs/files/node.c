@@ -78,9 +78,19 @@ void cube_fnode_auto(struct cube_fnode **n)
 	cube_fnode_unpin(*n);
 }
 
-void cube_fnode_count(struct cube_fnode *n)
+static void node_count_locked(struct cube_fnode *n)
 {
 	atomic_fetch_add(&n->lookups, 1);
+	cube_fkept_counted_locked(n, 1);
+}
+
+void cube_fnode_count(struct cube_fnode *n)
+{
+	struct cube_files_space *s = n->tree->space;
+
+	(void)pthread_rwlock_rdlock(&s->lock);
+	node_count_locked(n);
+	(void)pthread_rwlock_unlock(&s->lock);
 }
 
 void cube_fnode_uncount(struct cube_files_space *s, uint64_t id, uint64_t n)
@@ -96,6 +106,7 @@ void cube_fnode_uncount(struct cube_files_space *s, uint64_t id, uint64_t n)
 			left = have > n ? have - n
 					: 0; /* of the root's the kernel may forget more than we count */
 		while (!atomic_compare_exchange_weak(&node->lookups, &have, left));
+		cube_fkept_counted_locked(node, left - have);
 	}
 	(void)pthread_rwlock_unlock(&s->lock);
 	if (node != NULL && left == 0)
@@ -122,11 +133,11 @@ static bool node_is(const struct cube_fnode *n, const struct cube_fpeek *seen)
 	       n->is_void == seen->is_void;
 }
 
-static struct cube_fnode *node_use(struct cube_fnode *n, bool count)
+static struct cube_fnode *node_use_locked(struct cube_fnode *n, bool count)
 {
 	atomic_fetch_add(&n->pins, 1);
 	if (count)
-		atomic_fetch_add(&n->lookups, 1);
+		node_count_locked(n);
 	return n;
 }
 
@@ -140,7 +151,7 @@ static struct cube_fnode *node_known(struct cube_fnode *parent, const char *name
 	(void)pthread_rwlock_rdlock(&s->lock);
 	p = cube_fnode_find_locked(parent, name);
 	if (p != NULL && node_is(p->node, seen))
-		n = node_use(p->node, count);
+		n = node_use_locked(p->node, count);
 	(void)pthread_rwlock_unlock(&s->lock);
 	return n;
 }
@@ -187,7 +198,7 @@ static int node_intern_locked(struct cube_fplace **place, const struct cube_fpee
 	if (atomic_load(&parent->tree->detached))
 		return -ESTALE;
 	if (old != NULL && node_is(old->node, seen)) {
-		*ret = node_use(old->node, count);
+		*ret = node_use_locked(old->node, count);
 		return 0;
 	}
 	n = node_for_locked(parent, seen);
@@ -197,7 +208,7 @@ static int node_intern_locked(struct cube_fplace **place, const struct cube_fpee
 		cube_fplace_drop_locked(old, false);
 	node_limit_places_locked(n);
 	cube_fplace_attach_locked(cube_steal(*place), n);
-	*ret = node_use(n, count);
+	*ret = node_use_locked(n, count);
 	return 0;
 }
 
@@ -360,7 +371,7 @@ int cube_fnode_place(struct cube_fnode *n, unsigned index, struct cube_fnode **r
 	for (p = n->places; p != NULL && index > 0; p = p->next)
 		index--;
 	if (p != NULL) {
-		*ret_parent = node_use(p->parent, false);
+		*ret_parent = node_use_locked(p->parent, false);
 		memcpy(name, p->name, strlen(p->name) + 1);
 	}
 	(void)pthread_rwlock_unlock(&s->lock);

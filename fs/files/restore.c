@@ -72,7 +72,7 @@ static void restore_one_locked(struct restore *r, struct cube_keep_file *rec, ui
 	n->is_void = rec->is_void != 0;
 	n->kept = record;
 	n->kept_seq = rec->seq;
-	atomic_store(&n->lookups, 1);
+	atomic_store(&n->lookups, atomic_load(&rec->lookups));
 	if (parent != NULL)
 		cube_fnode_set_object_locked(n, &object);
 	if (place != NULL)

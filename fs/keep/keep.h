@@ -33,6 +33,8 @@ struct cube_keep_node {
 	uint64_t obj;         /* inode number of the object's directory */
 	uint32_t slot;
 	uint32_t fresh;
+	_Atomic uint64_t
+		lookups; /* of the kernel's; never too few: what is left when it forgets would be stale for it */
 };
 
 /* A node of fs/files. Names above the 15 bytes that fit are in `names`. */
@@ -46,6 +48,7 @@ struct cube_keep_file {
 	uint32_t long_name;
 	uint16_t type; /* mode >> 12 */
 	uint16_t is_void;
+	_Atomic uint64_t lookups; /* as a node's */
 	char name[CUBE_KEEP_NAME];
 };
 

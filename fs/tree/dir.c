@@ -54,7 +54,7 @@ static int dir_answer(struct cube_req *r, struct cube_node *n)
 {
 	if (n == NULL)
 		return cube_fail(&r->err, -ENOMEM, "out of memory");
-	n->lookups++;
+	cube_node_count(n);
 	cube_node_attr(n, &r->entry);
 	cube_node_unref(n);
 	return 0;
@@ -131,10 +131,10 @@ static int dir_add_node(struct cube_req *r, const char *name, struct cube_node *
 	if (n == NULL)
 		return 0; /* out of memory: better a listing without it than none */
 	cube_node_attr(n, &e);
-	n->lookups++;
+	cube_node_count(n);
 	full = r->add(r, name, &e, next);
 	if (full)
-		n->lookups--;
+		cube_node_forget(n, 1);
 	cube_node_unref(n);
 	return full;
 }

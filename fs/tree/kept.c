@@ -26,7 +26,18 @@ void cube_kept_node(struct cube_node *n)
 	rec->obj = n->obj->ino;
 	rec->slot = n->entry->slot;
 	rec->fresh = n->fresh;
+	atomic_store(&rec->lookups, n->lookups);
 	atomic_store_explicit(&rec->key, n->id, memory_order_release);
+}
+
+void cube_kept_node_counted(const struct cube_node *n)
+{
+	struct cube_keep_node *rec;
+
+	if (n->obj->tree->keep == NULL || n->kept == CUBE_KEEP_NONE)
+		return;
+	rec = cube_keep_at(&n->obj->tree->keep->nodes, n->kept);
+	atomic_store(&rec->lookups, n->lookups);
 }
 
 void cube_kept_node_gone(struct cube_node *n)

@@ -141,7 +141,6 @@ static struct cube_node *node_new(struct cube_obj *o, const struct cube_entry *e
 	return n;
 }
 
-/* How often it was looked up nobody knows: the kernel takes back all at once, and that is more. */
 int cube_node_restore(struct cube_obj *o, const struct cube_entry *e, const struct cube_keep_node *rec,
 		      uint32_t record)
 {
@@ -150,7 +149,7 @@ int cube_node_restore(struct cube_obj *o, const struct cube_entry *e, const stru
 	if (n == NULL)
 		return -ENOMEM;
 	n->kept = record;
-	n->lookups = 1;
+	n->lookups = atomic_load(&rec->lookups);
 	n->refs = 0;
 	return 0;
 }
@@ -176,6 +175,12 @@ struct cube_node *cube_node_give(struct cube_obj *o, const struct cube_entry *e,
 	if (n != NULL)
 		n->given = to;
 	return n;
+}
+
+void cube_node_count(struct cube_node *n)
+{
+	n->lookups++;
+	cube_kept_node_counted(n);
 }
 
 struct cube_node *cube_node_find(struct cube_tree *t, uint64_t id)
@@ -215,6 +220,7 @@ void cube_node_unref(struct cube_node *n)
 void cube_node_forget(struct cube_node *n, uint64_t lookups)
 {
 	n->lookups -= lookups < n->lookups ? lookups : n->lookups;
+	cube_kept_node_counted(n);
 	node_check(n);
 }
 

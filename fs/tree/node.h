@@ -150,6 +150,7 @@ int cube_node_restore(struct cube_obj *o, const struct cube_entry *e, const stru
 struct cube_node *cube_node_find(struct cube_tree *t, uint64_t id); /* NULL: not there; no reference */
 struct cube_node *cube_node_ref(struct cube_node *n);
 void cube_node_unref(struct cube_node *n);
+void cube_node_count(struct cube_node *n); /* one look-up more; of who has a reference */
 void cube_node_forget(struct cube_node *n, uint64_t lookups);
 uint64_t cube_node_ino(const struct cube_obj *o, const struct cube_entry *e);
 

@@ -197,6 +197,7 @@ int cube_handle_render(struct cube_handle *h);
 
 #define CUBE_KEPT_TEXT (64u << 10)
 void cube_kept_node(struct cube_node *n);
+void cube_kept_node_counted(const struct cube_node *n);
 void cube_kept_node_gone(struct cube_node *n);
 void cube_kept_open(struct cube_handle *h, const struct cube_req *r);
 void cube_kept_opened(struct cube_handle *h);
