@@ -118,9 +118,8 @@ struct cube_keep_handle {
 	int32_t pid, tgid;
 	uint32_t uid, gid;
 	bool local, owner, truncated;
-	char made[24];           /* clone: the sandbox's uid */
 	char making[72];         /* clone: the name it is about to give */
-	uint64_t base, job_base; /* where reading began; the job it was opened on */
+	uint64_t base;           /* where reading began */
 	_Atomic uint64_t intent; /* the number of a job that is about to be made, or was */
 	_Atomic uint64_t intent_unique;
 	struct cube_keep_text in, text;

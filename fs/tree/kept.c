@@ -67,8 +67,8 @@ void cube_kept_open(struct cube_handle *h, const struct cube_req *r)
 	k->local = h->by.local;
 	k->owner = h->by.owner;
 	k->truncated = h->truncated;
-	k->made[0] = k->making[0] = '\0';
-	k->base = k->job_base = 0;
+	k->making[0] = '\0';
+	k->base = 0;
 	atomic_store(&k->intent, 0);
 	atomic_store(&k->poll, 0);
 	cube_kept_save(h, NULL);
