@@ -124,6 +124,24 @@ inside("python3 -c 'import mmap, os; f = os.open(\"shared\", os.O_RDWR); m = mma
        "|| printf map | dd of=shared bs=1 seek=100 conv=notrunc status=none")
 assert m[100:103] == b'map' and os.pread(fd, 3, 100) == b'map'
 PY
+else
+	python3 - "$W" "$D" <<'PY'
+import mmap, os, sys
+w, d = sys.argv[1:]
+def inside(text):
+    open(d + '/exec', 'w').write(text + '\n')
+    return open(d + '/exec').read()
+fd = os.open(w + '/shared', os.O_RDWR | os.O_CREAT, 0o644)
+os.ftruncate(fd, 8192)
+m = mmap.mmap(fd, 8192)
+assert m[4096:4102] == bytes(6)
+m[0:7] = b'outside'
+m.flush()
+assert inside('head -c 7 shared') == 'outside', 'a mapping that was synced, inside'
+inside('printf inside | dd of=shared bs=1 seek=4096 conv=notrunc status=none')
+os.close(os.open(w + '/shared', os.O_RDONLY))
+assert m[4096:4102] == b'inside', 'a write inside, in a mapping outside, after an open'
+PY
 fi
 mkdir "$D/checkpoints/c"
 echo before >kept
