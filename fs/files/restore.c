@@ -200,6 +200,8 @@ int cube_files_restore(struct cube_files_space *s)
 	struct restore r = {.s = s, .k = s->options.keep, .records = cube_imap_new()};
 	int code = -ENOMEM;
 
+	if (s->again == NULL)
+		s->again = cube_imap_new(); /* no sandbox had files */
 	if (r.records != NULL && s->again != NULL)
 		code = restore_nodes(&r);
 	if (code == 0) {
