@@ -9,7 +9,8 @@
 # CUBEFS_BENCH_MIB: size of the large file (1024); CUBEFS_BENCH_SMALL: small files (20000); CUBEFS_BENCH_REPO: files of
 # the repository (5000); CUBEFS_BENCH_TAR: files of the archive (30000); CUBEFS_BENCH_PLACES: which of native, cubefs,
 # bindfs and sshfs; CUBEFS_BENCH_NPM: the package that npm installs (express). Figures of a busy machine mean little:
-# the load stands above the table.
+# the load stands above the table. Where a row's work failed there is `failed` for its time, why is said, and the script
+# ends with 1.
 set -uo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 ROOT=$(cd "$HERE/../.." && pwd -P)
@@ -30,30 +31,18 @@ ROWS=(seqwrite seqread randread randwrite mmap create stat read unlink clone sta
 . "$HERE/places.sh"
 . "$HERE/files_rows.sh"
 
-[ "$(id -u)" -eq 0 ] || {
-	echo 'tests/bench/files.sh: root mounts the overlay beside it' >&2
-	exit 2
-}
+root_only 'root mounts the overlay beside it'
 [ "$#" -gt 0 ] || set -- "${ROWS[@]}"
-for row; do
-	declare -F "files_$row" >/dev/null || {
-		echo "tests/bench/files.sh: no row '$row'; there are: ${ROWS[*]}" >&2
-		exit 2
-	}
-done
+known_rows files "$@"
 debian_install "${DEBIAN_BUILD[@]}" "${DEBIAN_RUN[@]}" "${DEBIAN_BENCH[@]}" "${DEBIAN_BENCH_FILES[@]}" >&2 || exit 1
-
-WORK=$(mktemp -d /tmp/cubefs-bench-XXXXXX)
-MNT=$WORK/mnt
-PATH=$BUILD/fs:$BUILD:$PATH
+workplace
 trap 'places_down; cleanup' EXIT
-trap 'exit 130' INT TERM
-mkdir "$WORK/state"
 build && mount_up && places_up || exit 1
 
-printf '# %s, %s processors, load %s; median of %s\n' "$(uname -sr)" "$(nproc)" "$(cut -d ' ' -f 1-3 /proc/loadavg)" "$RUNS"
-printf '# ms; in brackets the time as a multiple of native'"'"'s; others: how many times faster cubefs is\n'
+echo "# $(machine); median of $RUNS"
+echo "# ms; in brackets the time as a multiple of native's; others: how many times faster cubefs is"
 files_head
 for row; do
 	row_run "$row"
 done
+exit "$FAILED"

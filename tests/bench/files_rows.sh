@@ -10,6 +10,9 @@ WHAT=(
 	[unlink]="unlink $SMALL files" [clone]="git clone, $REPO files" [status]='git status, warm' [untar]="tar x, $TAR files"
 	[find]='find, warm' [rg]='rg, warm' [make]='make -j2' [npm]="npm install $NPM" [sqlite]='sqlite, WAL'
 )
+# Those whose program nobody installs for it.
+# shellcheck disable=SC2034 # used by places.sh
+PROGRAM=([npm]=npm)
 # The longest time, as a multiple of native's.
 # shellcheck disable=SC2034 # used by places.sh
 LIMIT=(
@@ -70,14 +73,12 @@ files_create() {
 
 files_stat() {
 	small
-	small_of stat >/dev/null
-	small_of stat
+	small_of stat >/dev/null && small_of stat
 }
 
 files_read() {
 	small
-	small_of read >/dev/null
-	small_of read
+	small_of read >/dev/null && small_of read
 }
 
 files_unlink() {
@@ -165,14 +166,13 @@ files_rg() {
 files_make() {
 	rm -rf make
 	mkdir make
-	cp -r "$ROOT"/{CMakeLists.txt,CMakePresets.json,cmake,backends,ctl,fs,docs,tests} make/ 2>/dev/null
-	cmake -S make -B make/build -G 'Unix Makefiles' -DCUBEFS_TESTS=OFF -DCMAKE_C_COMPILER_LAUNCHER= >/dev/null
-	timed make -s -C make/build -j2 cube-init
+	cp -r "$ROOT"/{CMakeLists.txt,CMakePresets.json,cmake,backends,ctl,fs,docs,tests} make/ &&
+		cmake -S make -B make/build -G 'Unix Makefiles' -DCUBEFS_TESTS=OFF -DCMAKE_C_COMPILER_LAUNCHER= >/dev/null &&
+		timed command make -s -C make/build -j2 cube-init # `make` alone is a function of lib.sh
 }
 
 # From npm's own cache, which the first run fills.
 files_npm() {
-	command -v npm >/dev/null || { echo 'npm is not installed' >&2; return 1; }
 	rm -rf npm
 	mkdir npm
 	(cd npm && npm init -y >/dev/null) || return

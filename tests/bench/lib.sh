@@ -1,7 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# For run.sh and its rows: building, the mount, the table, and cleaning up whatever happened.
+# For run.sh and files.sh and their rows: what is asked for, building, the mount, the table, and cleaning up whatever
+# happened. HERE, ROOT and BUILD are set by them.
 
+SELF=tests/bench/$(basename "$0")
 WORK='' MNT='' DAEMON=''
 declare -A NOTED # what earlier rows measured, for the targets of later ones
 
@@ -95,13 +97,42 @@ group_of() { # NAME: its directory in the tree that counts memory
 
 # ---- the beginning and the end ----
 
+root_only() { # WHY
+	[ "$(id -u)" -ne 0 ] || return 0
+	echo "$SELF: $1" >&2
+	exit 2
+}
+
+known_rows() { # PREFIX ROW...: of their functions
+	local prefix=$1 row
+	shift
+	for row; do
+		declare -F "${prefix}_$row" >/dev/null && continue
+		echo "$SELF: no row '$row'; there are: ${ROWS[*]}" >&2
+		exit 2
+	done
+}
+
+workplace() { # and that it is taken away
+	WORK=$(mktemp -d /tmp/cubefs-bench-XXXXXX) || exit 1
+	MNT=$WORK/mnt
+	PATH=$BUILD/fs:$BUILD:$PATH
+	trap cleanup EXIT
+	trap 'exit 130' INT TERM
+	mkdir "$WORK/state"
+}
+
+machine() { # for the head of a table
+	echo "$(uname -sr), $(nproc) processors, load $(cut -d ' ' -f 1-3 /proc/loadavg)"
+}
+
 build() {
 	cmake -S "$ROOT" -B "$BUILD" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCUBEFS_WERROR=OFF \
 		-DCUBEFS_TESTS=OFF >"$WORK/build.log" 2>&1 &&
 		cmake --build "$BUILD" --parallel --target cubefs cube-init bench-bench bench-files bench-floor >>"$WORK/build.log" 2>&1 &&
 		return
 	tail -n 20 "$WORK/build.log" >&2
-	echo 'tests/bench/run.sh: it does not build' >&2
+	echo "$SELF: it does not build" >&2
 	return 1
 }
 

@@ -3,9 +3,11 @@
 # For files.sh: the places in which the same work is done, and its table.
 
 SSHD=''
+# shellcheck disable=SC2034 # files.sh ends with it
+FAILED=0
 declare -A AT    # name: the directory
 declare -A WHY   # why one is not there
-declare -A WHAT LIMIT # of the rows
+declare -A WHAT LIMIT PROGRAM # of the rows
 
 # ---- the places ----
 
@@ -83,6 +85,7 @@ median() { # FIGURES a line
 }
 
 cell() { # US NATIVE-US CUBEFS-US PLACE
+	[ ! -e "$WORK/row/$4.failed" ] || { echo failed; return; }
 	awk -v us="$1" -v n="$2" -v c="$3" -v place="$4" 'BEGIN {
 		if (us == "") { printf "%s", "-"; exit }
 		if (place == "native" || n == "") printf "%.1f", us / 1000
@@ -107,35 +110,47 @@ files_line() {
 	printf '%-28s %10s %18s %18s %18s   %s%s\n' "$1" "${cells[@]}" "$limit" "$others"
 }
 
-# A row: `files_ROW` in each place, in turn, so that a busy moment meets all of them; the first is not counted where
-# the row asks for warm caches.
+# A row: `files_ROW` in each place, in turn, so that a busy moment meets all of them. A place where it failed has no
+# figure: the time of a failure is none.
 row_run() { # ROW
-	local row=$1 place i
-	mkdir -p "$WORK/row"
+	local row=$1 program=${PROGRAM[$1]-} place i
+	if [ -n "$program" ] && ! command -v "$program" >/dev/null; then
+		note "${WHAT[$row]}" "$program is not installed"
+		return
+	fi
+	rm -rf "$WORK/row"
+	mkdir "$WORK/row"
 	for place in native cubefs bindfs sshfs; do : >"$WORK/row/$place"; done
 	for ((i = 0; i < RUNS; i++)); do
 		for place in "${PLACES[@]}"; do
-			[ -n "${AT[$place]-}" ] || continue
-			mkdir -p "${AT[$place]}/$place"
-			cd "${AT[$place]}/$place" || continue
-			"files_$row" 2>>"$WORK/row.log" >>"$WORK/row/$place" ||
-				echo "$row in $place failed: $(tail -n 1 "$WORK/row.log")" >&2
+			if [ -z "${AT[$place]-}" ] || [ -e "$WORK/row/$place.failed" ]; then continue; fi
+			row_once "$row" "$place" || row_failed "$row" "$place"
 			cd /
 		done
 	done
 	files_line "${WHAT[$row]}" "${LIMIT[$row]}"
 }
 
+row_once() { # ROW PLACE
+	mkdir -p "${AT[$2]}/$2" && cd "${AT[$2]}/$2" &&
+		"files_$1" >"$WORK/row/took" 2>"$WORK/row/log" && cat "$WORK/row/took" >>"$WORK/row/$2"
+}
+
+row_failed() { # ROW PLACE
+	# shellcheck disable=SC2034
+	FAILED=1
+	: >"$WORK/row/$2"
+	: >"$WORK/row/$2.failed"
+	echo "$SELF: $1 in $2 failed: $(tail -n 1 "$WORK/row/log")" >&2
+}
+
 timed() { # COMMAND...: microseconds
-	local begin=${EPOCHREALTIME/./} code
-	"$@" >/dev/null
-	code=$?
+	local begin=${EPOCHREALTIME/./}
+	"$@" >/dev/null || return
 	echo $((${EPOCHREALTIME/./} - begin))
-	return "$code"
 }
 
 # A second time: what is warm.
 warm() {
-	"$@" >/dev/null
-	timed "$@"
+	"$@" >/dev/null && timed "$@"
 }

@@ -22,28 +22,14 @@ ROWS=(exec exec_crun exec_docker parallel create create_docker pool hundred idle
 . "$HERE/others.sh"
 . "$HERE/rows.sh"
 
-[ "$(id -u)" -eq 0 ] || {
-	echo 'tests/bench/run.sh: crun and dockerd beside it need root' >&2
-	exit 2
-}
+root_only 'crun and dockerd beside it need root'
 [ "$#" -gt 0 ] || set -- "${ROWS[@]}"
-for row; do
-	declare -F "row_$row" >/dev/null || {
-		echo "tests/bench/run.sh: no row '$row'; there are: ${ROWS[*]}" >&2
-		exit 2
-	}
-done
+known_rows row "$@"
 debian_install "${DEBIAN_BUILD[@]}" "${DEBIAN_RUN[@]}" "${DEBIAN_BENCH[@]}" >&2 || exit 1
-
-WORK=$(mktemp -d /tmp/cubefs-bench-XXXXXX)
-MNT=$WORK/mnt
-PATH=$BUILD/fs:$BUILD:$PATH
-trap cleanup EXIT
-trap 'exit 130' INT TERM
-mkdir "$WORK/state"
+workplace
 build && mount_up || exit 1
 
-printf '# %s, %s processors, load %s\n' "$(uname -sr)" "$(nproc)" "$(cut -d ' ' -f 1-3 /proc/loadavg)"
+echo "# $(machine)"
 line what measured target ''
 for row; do
 	"row_$row"
