@@ -87,7 +87,7 @@ flock -x 5
 kill_worker
 check_not flock -n -x "$F/locked" true
 exec 5>&-
-check flock -n -x "$F/locked" true
+wait_for 10 flock -n -x "$F/locked" true # a moment after the close
 
 # ---- 9P is served again; a client of the old worker is told that it has none ----
 
