@@ -300,19 +300,29 @@ int cube_local_cube_freeze(const struct cube_local *b, struct local_cube *c, boo
 	return cube_local_cube_save(c, err);
 }
 
-/* TERM to process 1, which passes it on to all others and ends when they have; frozen ones first go on. */
+#define STOP_MAX_S     86400
+#define STOP_KILLED_MS 3000 /* the agent takes at most two seconds */
+
+/* TERM to process 1, which passes it on to all others and ends when they have; frozen ones first go on. A second one, and
+ * it kills them and notes their ends. */
 static int stop_gently(const struct cube_local *b, struct local_cube *c, uint32_t grace_s,
 		       struct cube_cancel *cancel, struct cube_err *err)
 {
 	cube_auto_fd fd = pidfd_open(c->rec.init.pid, 0);
 	struct pollfd wait[] = {{.fd = fd, .events = POLLIN},
 				{.fd = cube_cancel_fd(cancel), .events = POLLIN}};
+	int r;
 
 	if (fd < 0 || grace_s == 0)
 		return 0;
 	(void)cube_local_cube_freeze(b, c, false, NULL, NULL);
 	(void)pidfd_send_signal(fd, SIGTERM, NULL, 0);
-	if (poll(wait, 2, grace_s < 86400 ? (int)grace_s * 1000 : 86400000) > 0 && wait[0].revents == 0)
+	r = poll(wait, 2, grace_s < STOP_MAX_S ? (int)grace_s * 1000 : STOP_MAX_S * 1000);
+	if (r == 0) {
+		(void)pidfd_send_signal(fd, SIGTERM, NULL, 0);
+		r = poll(wait, 2, STOP_KILLED_MS);
+	}
+	if (r > 0 && wait[0].revents == 0)
 		return cube_fail(err, -EINTR, "interrupted");
 	return 0;
 }

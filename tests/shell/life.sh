@@ -30,6 +30,26 @@ check_eq "$(cat "$D/exec")" ''
 expect_errno EHOSTDOWN bash -c "echo 'wait running 5' >'$D/ctl'"
 expect_errno ETIMEDOUT bash -c "echo 'wait paused 0' >'$D/ctl'"
 
+# who takes a while to tidy up has the time that was given; who does not listen is killed then; a terminal hangs up
+put "$D/ctl" start
+check_eq "$(field "$D/status" state)" running
+mkdir "$D/jobs/tidy" "$D/jobs/term"
+put "$D/jobs/tidy/cmd" "trap 'sleep 3; echo tidied; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+put "$D/jobs/term/ctl" 'tty 24 80'
+put "$D/jobs/term/cmd" 'exec bash --norc -i'
+wait_for 10 test -s "$D/jobs/tidy/output"
+wait_for 10 test -s "$D/jobs/term/output"
+put "$D/ctl" 'stop 60'
+check_eq "$(cat "$D/jobs/tidy/stdout")" $'up\ntidied'
+check_eq "$(cat "$D/jobs/tidy/exit" "$D/jobs/term/exit")" $'0\n129'
+put "$D/ctl" start
+mkdir "$D/jobs/deaf"
+put "$D/jobs/deaf/cmd" "trap '' TERM; echo up; while :; do sleep 0.1; done"
+wait_for 10 test -s "$D/jobs/deaf/output"
+put "$D/ctl" 'stop 1'
+check_eq "$(cat "$D/jobs/deaf/exit")" 137
+check_eq "$(field "$D/jobs/deaf/status" ended)" killed
+
 put "$D/ctl" start
 check_eq "$(field "$D/status" state)" running
 check_eq "$(run dev 'cat /workspace/file /root/file; ls /tmp/pid 2>/dev/null; pgrep -xc sleep || true')" $'kept\nkept\n/tmp/pid\n0'

@@ -16,9 +16,8 @@
 #include "backends/agent/init/stream.h"
 #include "backends/agent/init/times.h"
 
-#define SHUTDOWN_POLL  (20 * INIT_MS)
-#define SHUTDOWN_GRACE (2000 * INIT_MS)
-#define SHUTDOWN_END   (4000 * INIT_MS)
+#define SHUTDOWN_POLL (20 * INIT_MS)
+#define SHUTDOWN_END  (2000 * INIT_MS) /* behind KILL */
 
 static uint64_t boot;
 
@@ -200,7 +199,7 @@ const struct init_handler init_actions = {
 };
 
 static struct init_timer shutdown_timer;
-static uint64_t shutdown_began;
+static uint64_t shutdown_kill; /* when patience ends; 0: nobody asked for the end */
 
 static bool shutdown_running;
 
@@ -221,21 +220,33 @@ static void shutdown_look(struct init_timer *t)
 {
 	uint64_t now = init_now();
 
-	if (shutdown_over() || now > shutdown_began + SHUTDOWN_END) {
+	if (shutdown_over() || now > shutdown_kill + SHUTDOWN_END) {
 		init_ev_stop();
 		return;
 	}
-	if (now > shutdown_began + SHUTDOWN_GRACE)
+	if (now >= shutdown_kill)
 		(void)act_kill_all(SIGKILL);
 	init_timer_set(t, now + SHUTDOWN_POLL, shutdown_look);
 }
 
-void init_actions_shutdown(void)
+/* A shell at a terminal ignores TERM; that its terminal goes away it hears. */
+static void shutdown_hang_up(struct init_job *job)
 {
-	if (shutdown_began != 0)
+	if (job->tty >= 0 && job->group != NULL && !job->ended)
+		init_group_signal(job->group, SIGHUP, false);
+}
+
+void init_actions_shutdown(uint64_t grace)
+{
+	uint64_t at = init_now() + grace;
+
+	if (shutdown_kill != 0) {
+		shutdown_kill = at < shutdown_kill ? at : shutdown_kill;
 		return;
-	shutdown_began = init_now();
+	}
+	shutdown_kill = at;
 	(void)act_kill_all(SIGTERM);
+	init_job_each(shutdown_hang_up);
 	(void)act_kill_all(SIGCONT);
 	shutdown_look(&shutdown_timer);
 }

@@ -38,7 +38,8 @@
 #include "backends/agent/init/session.h"
 #include "backends/agent/init/shell.h"
 
-#define RUN_DIR "/dev/.cube"
+#define RUN_DIR  "/dev/.cube"
+#define PATIENCE (UINT64_C(86400000) * INIT_MS)
 
 struct options {
 	int listen_fd, stream_fd, cgroup_fd;
@@ -123,11 +124,16 @@ static bool options_parse(int argc, char **argv, struct options *o)
 	       (o->listen_fd >= 0) + (o->stream_fd >= 0) + o->stdio + (o->door != NULL) == 1;
 }
 
+/* How long they may take is known to whoever sent it, and who loses patience sends another. */
 static void main_signal(int sig)
 {
+	static bool asked;
+
 	/* The others have no meaning for process 1, and must not end it. */
-	if (sig == SIGTERM || sig == SIGINT || sig == SIGPWR)
-		init_actions_shutdown();
+	if (sig != SIGTERM && sig != SIGINT && sig != SIGPWR)
+		return;
+	init_actions_shutdown(asked ? 0 : PATIENCE);
+	asked = true;
 }
 
 /* What waits until nobody waits for us. */

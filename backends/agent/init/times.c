@@ -14,6 +14,7 @@
 
 #define S_NS       (1000 * INIT_MS)
 #define GRACE      (2 * S_NS)  /* for a daemon to come back */
+#define STOP_GRACE (2 * S_NS)  /* between TERM and KILL, where nobody watches */
 #define LOOK_AGAIN (60 * S_NS) /* the timers' clock stands still while the machine is suspended */
 #define LEFT_FIRST (1 * S_NS)
 #define LEFT_MAX   (10 * S_NS)
@@ -50,7 +51,7 @@ static void life_look(struct init_timer *t)
 		wait = life.at - now < LOOK_AGAIN ? life.at - now : LOOK_AGAIN;
 		init_timer_set(t, init_now() + wait, life_look);
 	} else if (life.what == CUBE_WIRE_END_STOP) {
-		init_actions_shutdown();
+		init_actions_shutdown(STOP_GRACE);
 	} else {
 		life_still();
 	}

@@ -427,8 +427,11 @@ static void agent_stop(struct rig *r)
 	if (r->agent == 0)
 		return; /* the test has ended it */
 	(void)kill(r->agent, SIGTERM);
-	for (int i = 0; i < 1000 && waitpid(r->agent, &status, WNOHANG) == 0; i++)
+	for (int i = 0; i < 1000 && waitpid(r->agent, &status, WNOHANG) == 0; i++) {
+		if (i == 100) /* what a test left may not listen to the first */
+			(void)kill(r->agent, SIGTERM);
 		(void)usleep(10000);
+	}
 	if (status == -1) {
 		(void)kill(r->agent, SIGKILL);
 		(void)waitpid(r->agent, &status, 0);

@@ -194,7 +194,8 @@ static void test_no_processes(void **state)
 		assert_int_equal(rmdir(group), 0);
 }
 
-/* TERM stops the sandbox: TERM for all, KILL for those who do not listen, and it is gone with them. */
+/* TERM stops the sandbox: TERM for all, HUP for a terminal's shell; a second one is KILL for those who do not listen, and
+ * it is gone with them. */
 static void stopping(struct rig *r)
 {
 	uint64_t polite = rig_start(
@@ -207,10 +208,12 @@ static void stopping(struct rig *r)
 	rig_wait_total(r, polite, 6);
 	rig_wait_total(r, deaf, 6);
 	assert_int_equal(kill(r->agent, SIGTERM), 0);
+	rig_expect(r, polite, NULL, CUBE_END_EXIT, 5);
+	assert_int_equal(waitpid(r->agent, &status, WNOHANG), 0); /* it waits for the other */
+	assert_int_equal(kill(r->agent, SIGTERM), 0);
 	assert_int_equal(waitpid(r->agent, &status, 0), r->agent);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	r->agent = 0;
-	rig_expect(r, polite, NULL, CUBE_END_EXIT, 5);
 	assert_true(rig_has(r, polite, "bye\n"));
 	rig_expect(r, deaf, NULL, CUBE_END_KILLED, 137);
 }
