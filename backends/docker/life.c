@@ -6,13 +6,13 @@
 #include "backends/base/clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LIFE_SLOW_S  300 /* the engine copies an image's files where it has no layers */
+#define LIFE_GRACE_S 86400
 #define LIFE_GONE_NS UINT64_C(60000000000)
 #define LIFE_LOOK_MS 50
 
@@ -46,13 +46,6 @@ static int life_await_gone(struct cube_docker *d, const char *id, struct cube_er
 	return rc;
 }
 
-/* Its directory is made before the engine is told of it. */
-static bool life_was_never(const struct cube_docker *d, const char *id)
-{
-	return docker_is_ours(id) && faccessat(d->cubes, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
-	       errno == ENOENT;
-}
-
 int docker_destroy(struct cube_backend *base, const char *id, struct cube_err *err)
 {
 	struct cube_docker *d = docker_of(base);
@@ -60,8 +53,6 @@ int docker_destroy(struct cube_backend *base, const char *id, struct cube_err *e
 
 	if (rc == -EBUSY)
 		rc = life_await_gone(d, id, err);
-	if (rc == -EHOSTUNREACH && life_was_never(d, id))
-		return 0;
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	return docker_box_forget(d, id, err);
@@ -189,17 +180,24 @@ int docker_stop(struct cube_backend *base, const char *id, uint32_t grace_s, str
 	struct cube_docker *d = docker_of(base);
 	cube_auto(cube_json_auto) json_t *box = NULL;
 	int rc = docker_box_get(d, id, cancel, &box, err);
-	char verb[32];
+	char path[32];
 
 	if (rc < 0 || docker_box_state(box) == CUBE_IS_STOPPED)
 		return rc;
 	if (docker_box_state(box) == CUBE_IS_PAUSED)
 		rc = docker_resume(base, id, cancel, err);
-	(void)snprintf(verb, sizeof(verb), "stop?t=%u", grace_s < 86400 ? grace_s : 86400);
 	if (rc < 0)
 		return rc;
-	return grace_s == 0 ? docker_box_do(d, id, "kill", NULL, err)
-			    : docker_box_do(d, id, verb, cancel, err);
+	if (grace_s == 0)
+		return docker_box_do(d, id, "kill", NULL, err);
+	if (grace_s > LIFE_GRACE_S)
+		grace_s = LIFE_GRACE_S;
+	(void)snprintf(path, sizeof(path), "/stop?t=%u", grace_s);
+	return docker_box_ask(
+		d, id,
+		&(struct docker_ask){
+			.method = "POST", .path = path, .what = "stop", .timeout_s = grace_s + LIFE_SLOW_S},
+		cancel, err);
 }
 
 /* ---- pause, limits ---- */

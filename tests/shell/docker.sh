@@ -137,6 +137,20 @@ check_eq "$(cat "$MNT/volumes/data/files/f")" before
 rmdir "$MNT/volumes/data"
 check_not grep -q cubefs- < <(api GET /volumes)
 
+# ---- a stop takes the time that it was given, though an engine that is silent for so long has failed else ----
+
+stop_cubefs
+{ cat "$CONF"; echo 'timeout = 2'; } >"$WORK/short.conf"
+start_cubefs --config "$WORK/short.conf"
+mkdir "$MNT/dev/jobs/tidy"
+put "$MNT/dev/jobs/tidy/cmd" "trap 'sleep 4; echo tidied; exit 0' TERM; echo up; while :; do sleep 0.1; done"
+wait_for 10 test -s "$MNT/dev/jobs/tidy/stdout"
+put "$MNT/dev/ctl" 'stop 60'
+check_eq "$(cat "$MNT/dev/jobs/tidy/stdout")" $'up\ntidied'
+put "$MNT/dev/ctl" start
+stop_cubefs
+start_cubefs --config "$CONF"
+
 # ---- the daemon is killed while a job runs: nothing of it is lost ----
 
 mkdir "$MNT/dev/jobs/long"
