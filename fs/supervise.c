@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/clock.h"
 #include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
@@ -33,6 +34,7 @@
 #define SUPERVISE_ANSWER_MS 1000
 #define SUPERVISE_FAILED    1
 #define SUPERVISE_LOOK_MS   200
+#define SUPERVISE_STUCK_NS  UINT64_C(2000000000)
 
 /* On the line from the worker to the keeper. */
 struct supervise_ask {
@@ -185,8 +187,9 @@ static bool supervise_reap(pid_t child, int *status)
 }
 
 /* It was killed, and one of its threads is in the kernel, waiting for a lock that only an answer of the next worker
- * frees (the notifier, behind a mkdir): then its end is not told before that one serves. */
-static bool supervise_stuck(pid_t child)
+ * frees (the notifier, behind a mkdir): then its end is not told before that one serves. One that ends by itself looks the
+ * same while its threads end one after the other, but not for long. */
+static bool supervise_gone(pid_t child)
 {
 	char path[32], text[256];
 	siginfo_t info = {0};
@@ -205,6 +208,18 @@ static bool supervise_stuck(pid_t child)
 	       waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
 }
 
+/* @since: when it was first seen so; 0. */
+static bool supervise_stuck(pid_t child, uint64_t *since)
+{
+	uint64_t now = cube_clock_mono();
+
+	if (!supervise_gone(child))
+		*since = 0;
+	else if (*since == 0)
+		*since = now;
+	return *since != 0 && now - *since > SUPERVISE_STUCK_NS;
+}
+
 /* Waits for @child, handing signals on to it; *ret_told: one of them told us to end. Its wait status. */
 static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struct cube_start *s,
 			   bool *ret_told)
@@ -213,12 +228,13 @@ static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struc
 			      {.fd = eyes->line, .events = POLLIN},
 			      {.fd = eyes->mounts, .events = POLLPRI}};
 	struct signalfd_siginfo info;
+	uint64_t gone = 0;
 	int status;
 
 	for (;;) {
 		if (poll(p, 3, SUPERVISE_LOOK_MS) < 0)
 			continue;
-		if (supervise_stuck(child))
+		if (supervise_stuck(child, &gone))
 			return SIGKILL;
 		while (read(eyes->signal_fd, &info, sizeof(info)) == sizeof(info)) {
 			if (info.ssi_signo == SIGCHLD)
