@@ -197,47 +197,50 @@ static void *one_of_crowd(void *data)
 	return NULL;
 }
 
+struct peer {
+	pthread_t thread;
+	struct link *link;
+};
+
 static void bench_crowd(const char *path, unsigned clients)
 {
-	pthread_t *threads = calloc(clients, sizeof(*threads));
-	struct link **links = calloc(clients, sizeof(*links));
+	struct peer *peers = calloc(clients, sizeof(*peers));
 	uint64_t start;
 
-	if (threads == NULL || links == NULL)
+	if (peers == NULL)
 		die("memory");
 	for (unsigned i = 0; i < clients; i++) {
-		links[i] = dial();
-		walk(links[i], path, FILE_FID);
+		peers[i].link = dial();
+		walk(peers[i].link, path, FILE_FID);
 	}
 	start = sample_now();
 	for (unsigned i = 0; i < clients; i++)
-		if (pthread_create(&threads[i], NULL, one_of_crowd, links[i]) != 0)
+		if (pthread_create(&peers[i].thread, NULL, one_of_crowd, peers[i].link) != 0)
 			die("a thread");
 	for (unsigned i = 0; i < clients; i++)
-		(void)pthread_join(threads[i], NULL);
+		(void)pthread_join(peers[i].thread, NULL);
 	(void)printf("%.0f\n", (double)clients * EACH / ((double)(sample_now() - start) / 1e9));
 	for (unsigned i = 0; i < clients; i++)
-		hang_up(links[i]);
-	free(links);
-	free(threads);
+		hang_up(peers[i].link);
+	free(peers);
 }
 
 static void bench_idle(unsigned clients)
 {
-	struct link **links = calloc(clients, sizeof(*links));
+	struct peer *peers = calloc(clients, sizeof(*peers));
 	char c;
 
-	if (links == NULL)
+	if (peers == NULL)
 		die("memory");
 	for (unsigned i = 0; i < clients; i++)
-		links[i] = dial();
+		peers[i].link = dial();
 	(void)printf("ready\n");
 	(void)fflush(stdout);
 	while (read(STDIN_FILENO, &c, 1) > 0)
 		;
 	for (unsigned i = 0; i < clients; i++)
-		hang_up(links[i]);
-	free(links);
+		hang_up(peers[i].link);
+	free(peers);
 }
 
 int main(int argc, char **argv)

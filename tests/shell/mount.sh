@@ -60,6 +60,7 @@ stop_cubefs
 
 # a mount that is dead from an earlier crash is replaced
 start_cubefs
+wait_for 60 grep -qs "^version" "$MNT/ctl" # all its processes are there
 pid=$CUBEFS_PID
 mapfile -t pids < <(daemon_pids "$pid")
 kill -KILL "${pids[@]}"

@@ -61,7 +61,8 @@ rm -rf "${W:?}"/*
 count=200
 [ -z "$CUBEFS_TEST_LONG" ] || count=10000
 cd "$MNT/dev/files/tmp" # it takes short paths only
-check fs_mark -d work -n "$count" -s 4096 -t 4 -S 1 -l "$WORK/fs_mark" >"$WORK/fs_mark.out"
+fs_mark -d work -n "$count" -s 4096 -t 4 -S 1 -l "$WORK/fs_mark" >"$WORK/fs_mark.out" 2>&1 ||
+	fail "fs_mark: $? $(tail -n 5 "$WORK/fs_mark.out")"
 cd /
 check_eq "$(find "$W" -type f | wc -l)" 0 'files left by fs_mark'
 
