@@ -14,7 +14,7 @@ DEBIAN_TEST=(libcmocka-dev clang libclang-rt-14-dev clang-tidy clang-format-14 c
 	curl python3-websockets docker.io stress-ng fio dbench fsmark nano less attr inotify-tools
 	openssl qemu-system-x86 cpio kmod diod)
 # shellcheck disable=SC2034
-DEBIAN_BENCH=(docker.io diod python3 procps)
+DEBIAN_BENCH=(docker.io diod python3 procps xfsprogs)
 # shellcheck disable=SC2034
 DEBIAN_BENCH_FILES=(bindfs sshfs openssh-server fio git ripgrep sqlite3)
 

@@ -15,18 +15,21 @@ BUILD=${CUBEFS_BUILD_DIR:-$ROOT/build/bench}
 COUNT=${CUBEFS_BENCH_COUNT:-200}
 BENCH=$BUILD/tests/bench/bench-bench
 
-ROWS=(exec exec_crun exec_docker parallel create create_docker pool hundred idle stalled hogs many)
+ROWS=(exec exec_crun exec_docker parallel create create_docker pool hundred idle stalled hogs
+	checkpoint freeze restore fork commit_docker forks twenty reflink many)
 
 . "$ROOT/cmake/debian.sh"
 . "$HERE/lib.sh"
 . "$HERE/others.sh"
 . "$HERE/rows.sh"
+. "$HERE/kept_rows.sh"
 
 root_only 'crun and dockerd beside it need root'
 [ "$#" -gt 0 ] || set -- "${ROWS[@]}"
 known_rows row "$@"
 debian_install "${DEBIAN_BUILD[@]}" "${DEBIAN_RUN[@]}" "${DEBIAN_BENCH[@]}" >&2 || exit 1
 workplace
+trap 'xfs_down; cleanup' EXIT
 build && mount_up || exit 1
 
 echo "# $(machine)"
