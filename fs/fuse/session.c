@@ -8,7 +8,9 @@
 #include "backends/base/alloc.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
+#include "fs/fuse/loop.h"
 #include "fs/fuse/priv.h"
+#include "fs/fuse/room.h"
 
 #define SESSION_THREADS    256
 #define SESSION_BACKGROUND 64
@@ -18,6 +20,7 @@ void cube_fuse_init_conn(void *userdata, struct fuse_conn_info *conn)
 	const struct cube_fuse *f = userdata;
 
 	conn->max_background = SESSION_BACKGROUND;
+	conn->max_write = CUBE_ROOM_DATA;
 	/* Not wanted: the inside writes to the same files, and their setuid bits are the lower file system's
 	 * matter. */
 	conn->want &=
@@ -33,7 +36,7 @@ static ssize_t session_read(int fd, void *buf, size_t len, void *userdata)
 {
 	struct cube_fuse *f = userdata;
 
-	return cube_wire_read(&f->wire, fd, buf, len);
+	return cube_wire_read(&f->wire, fd, buf, len < CUBE_ROOM_SIZE ? len : CUBE_ROOM_SIZE);
 }
 
 static ssize_t session_writev(int fd, struct iovec *iov, int count, void *userdata)
@@ -170,22 +173,16 @@ static int session_go_on(struct cube_fuse *f)
 
 int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree)
 {
-	struct fuse_loop_config *config = fuse_loop_cfg_create();
 	int code;
 
-	if (config == NULL)
-		return -ENOMEM;
 	f->tree = tree;
-	fuse_loop_cfg_set_max_threads(config, SESSION_THREADS);
-	fuse_loop_cfg_set_clone_fd(config, 0);
 	cube_fuse_journal_add(&f->journal, f->o.keep, f->o.fd, &f->wire);
 	cube_fuse_life_add(&f->life, f->o.keep, f->o.fd, &f->wire);
 	code = cube_fuse_notify_start(f->notify);
 	if (code == 0)
 		code = session_go_on(f);
 	if (code == 0)
-		code = fuse_session_loop_mt(f->se, config);
-	fuse_loop_cfg_destroy(config);
+		code = cube_fuse_loop(f->se, SESSION_THREADS);
 	cube_fuse_locks_done(f);
 	return code;
 }

@@ -10,9 +10,6 @@
 
 #include "backends/base/macros.h"
 
-#define WIRE_PAGE    4096
-#define WIRE_TOUCHED ((size_t)160 << 10) /* what the kernel writes at once, as a rule, and its header */
-
 void cube_wire_add(struct cube_wire *w, const struct cube_wire_hook *hook)
 {
 	assert(w->n < CUBE_WIRE_HOOKS);
@@ -33,19 +30,10 @@ static bool wire_in(struct cube_wire *w, void *buf, ssize_t *len, size_t size)
 	return true;
 }
 
-/* A thread that is killed while the kernel copies a request to memory that is not there yet makes that request fail
- * (EIO), where otherwise the next worker would get it: so the memory is there. */
-static void wire_touch(char *buf, size_t size)
-{
-	for (size_t at = 0; at < size && at < WIRE_TOUCHED; at += WIRE_PAGE)
-		((volatile char *)buf)[at] = 0;
-}
-
 ssize_t cube_wire_read(struct cube_wire *w, int fd, void *buf, size_t size)
 {
 	ssize_t n;
 
-	wire_touch(buf, size);
 	do {
 		n = w->first != NULL ? w->first(w->first_ctx, buf, size) : 0;
 		if (n == 0)
