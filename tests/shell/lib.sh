@@ -209,6 +209,27 @@ kill_cubefs() { # [MNT]
 	! is_mounted "$mnt" || fusermount3 -u -z "$mnt"
 }
 
+worker() { # the worker's process id; the daemon has a supervisor
+	pgrep -P "$(pgrep -P "$CUBEFS_PID" '^cubefs-super')" '^cubefs$'
+}
+
+one_worker() { # a holder that was made this moment has its name yet
+	[[ $(worker) =~ ^[0-9]+$ ]]
+}
+
+new_worker() { # OLD
+	[ -n "$(worker)" ] && [ "$(worker)" != "$1" ]
+}
+
+# Kills the worker, and waits until there is another one: not that it serves, which is the callers' matter.
+kill_worker() {
+	local old
+	wait_for 30 one_worker
+	old=$(worker)
+	kill -KILL "$old"
+	wait_for 30 new_worker "$old"
+}
+
 # ---- sandboxes ----
 
 state_is() { # NAME STATE

@@ -9,19 +9,6 @@ sandbox dev
 D=$MNT/dev
 F=$D/files/tmp
 
-worker() { pgrep -P "$(pgrep -P "$CUBEFS_PID" '^cubefs-super')" '^cubefs$'; }
-
-# Kills the worker, and waits until there is another one: not that it serves, which is the callers' matter.
-kill_worker() {
-	local old
-	wait_for 30 one_worker # a holder that was made this moment has its name yet
-	old=$(worker)
-	kill -KILL "$old"
-	wait_for 30 new_worker "$old"
-}
-one_worker() { [[ $(worker) =~ ^[0-9]+$ ]]; }
-new_worker() { [ -n "$(worker)" ] && [ "$(worker)" != "$1" ]; }
-
 # ---- what is open stays open ----
 
 echo first >"$F/appended"
