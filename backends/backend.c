@@ -241,6 +241,24 @@ int cube_backend_list(struct cube_backend *b, struct cube_cancel *cancel,
 	return cube_call_end(&c, b->ops->list(b, cancel, list_each, &l, &c.why), err);
 }
 
+bool cube_backend_watches(const struct cube_backend *b)
+{
+	return b->ops->watch != NULL;
+}
+
+int cube_backend_watch(struct cube_backend *b, const struct cube_news *news, struct cube_cancel *cancel,
+		       struct cube_err *err)
+{
+	struct cube_call c = CALL("watch", NULL);
+	int r = b->ops->watch != NULL
+			? b->ops->watch(b, news, cancel, &c.why)
+			: cube_fail(&c.why, -EOPNOTSUPP, "backend %s tells nothing by itself", b->name);
+
+	if (r == 0)
+		r = cube_fail(&c.why, -EREMOTEIO, "backend %s has ended what it tells", b->name);
+	return cube_call_end(&c, r, err);
+}
+
 int cube_spec_labels(const struct cube_spec *spec, struct cube_buf *out)
 {
 	for (size_t i = 0; i < spec->n_labels; i++)

@@ -307,6 +307,17 @@ struct cube_bind {
 	uint32_t owner_uid, owner_gid; /* who asked for it: as this process sees ids */
 };
 
+/* What a backend tells of its sandboxes by itself. Called on the thread of `watch`, no lock held; all are required. */
+struct cube_news {
+	/* From here on it is told: what was before is to be asked for. Comes again after each interruption. */
+	void (*begun)(void *ctx);
+	/* @id is in @state now, by whosever hand, ours too; nobody here may know it. A hint: `inspect` is what counts. */
+	void (*changed)(void *ctx, const char *id, enum cube_state state);
+	/* Something in it was ended by its memory limit, and it may run on. */
+	void (*oom)(void *ctx, const char *id);
+	void *ctx;
+};
+
 struct cube_conf_section; /* base/conf.h: the backend's section of the configuration; may be NULL */
 
 struct cube_backend_env {      /* what the daemon gives each instance; valid as long as the instance */
@@ -364,6 +375,12 @@ struct cube_backend_ops {
 	/* Required. Calls @each for every sandbox that is there, made by cubefs or not. */
 	int (*list)(struct cube_backend *b, struct cube_cancel *cancel,
 		    void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
+
+	/* Optional: backends where others may do something to a sandbox, too. Tells @news until @cancel fires (-EINTR) or
+	 * it cannot go on, and may have a thread of the pool for as long: one for all sandboxes. Called again after a
+	 * while, whatever it returned. */
+	int (*watch)(struct cube_backend *b, const struct cube_news *news, struct cube_cancel *cancel,
+		     struct cube_err *err);
 
 	/* CUBE_CAP_ADOPT. adopt: make one that is there, and that nobody here has, ours under the mark @uid: from
 	 * then on all operations work on it as on one that create made. What it has and runs stays. -ENOENT; -EBUSY
@@ -577,6 +594,10 @@ int cube_backend_destroy(struct cube_backend *b, const char *id, struct cube_err
 int cube_backend_inspect(struct cube_backend *b, const char *id, struct cube_info *ret, struct cube_err *err);
 int cube_backend_list(struct cube_backend *b, struct cube_cancel *cancel,
 		      void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err);
+bool cube_backend_watches(const struct cube_backend *b); /* it tells by itself */
+/* Never 0: it does not end by itself. */
+int cube_backend_watch(struct cube_backend *b, const struct cube_news *news, struct cube_cancel *cancel,
+		       struct cube_err *err);
 int cube_backend_adopt(struct cube_backend *b, const char *id, const char *uid, struct cube_cancel *cancel,
 		       struct cube_err *err);
 int cube_backend_let_go(struct cube_backend *b, const char *id, struct cube_err *err);

@@ -46,6 +46,8 @@ struct cube_own {
 	struct cube_conn *conn;   /* the link, or the attempt to make one; NULL: none */
 	struct cube_alarm relink; /* the next attempt */
 	unsigned relink_tries;
+	bool heard; /* while an operation was under way: that it is ... */
+	enum cube_state heard_state;
 	uint64_t boot;        /* of the agent at the last link; 0: never linked */
 	uint64_t paused_mono; /* since when it is paused; 0: it is not, or since before this daemon */
 	uint64_t paused_wall; /* the same by the wall clock, on disk: for a pause that outlives a daemon */

@@ -15,6 +15,7 @@
 #include "ctl/ctl_priv.h"
 #include "ctl/errlog.h"
 #include "ctl/event.h"
+#include "ctl/follow.h"
 #include "ctl/stock_priv.h"
 #include "ctl/ports/door.h"
 #include "ctl/transfer.h"
@@ -234,7 +235,11 @@ int cube_domain_start(struct cube_domain *d, struct cube_err *err)
 
 	cube_domain_enter(d);
 	cube_list_each (i, &d->services) {
-		r = cube_service_refresh(d, cube_list_entry(i, struct cube_service, link), NULL, err);
+		struct cube_service *s = cube_list_entry(i, struct cube_service, link);
+
+		r = cube_service_refresh(d, s, NULL, err);
+		if (r == 0)
+			r = cube_follow_begin(s, err);
 		if (r < 0)
 			break;
 	}
@@ -333,6 +338,7 @@ static void domain_cancel_all(struct cube_domain *d)
 	cube_list_each (i, &d->services) {
 		struct cube_service *s = cube_list_entry(i, struct cube_service, link);
 
+		cube_follow_cancel(s);
 		cube_list_each (k, &s->templates) {
 			struct cube_template_entry *t = cube_list_entry(k, struct cube_template_entry, link);
 
@@ -377,6 +383,8 @@ void cube_domain_shutdown(struct cube_domain *d, uint32_t ms)
 	cube_domain_leave(d); /* the answers go out before this thread waits */
 	cube_domain_enter(d);
 	domain_each(d, domain_cut_off);
+	cube_list_each (i, &d->services)
+		cube_follow_cancel(cube_list_entry(i, struct cube_service, link));
 	if (!domain_wait_quiet(own, cube_clock_mono() + ms * UINT64_C(1000000)))
 		domain_cancel_all(d);
 	domain_each(d, domain_unlink);

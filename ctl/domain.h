@@ -25,6 +25,7 @@
 
 struct cube_cube;
 struct cube_checkpoint_entry;
+struct cube_follow;
 struct cube_volume_entry;
 struct cube_events;
 struct cube_errlog;
@@ -50,6 +51,7 @@ struct cube_service {
 	uint64_t checkpoints_looked; /* the same of checkpoints */
 	uint64_t seq;                /* stable cursor for listings */
 	struct cube_buf done; /* as cube_cube.done, of the backend and of its templates; shown in `status` */
+	struct cube_follow *follow; /* what it tells by itself (ctl/follow.h); NULL: nothing */
 };
 
 /* News for whoever shows the tree (fs/): names that came and went, so that caches can be dropped. Called

@@ -394,6 +394,27 @@ void cube_op_abandon(struct cube_cube *c)
 		op_free(cube_steal(own->op));
 }
 
+/* ---- What others did ---- */
+
+static bool op_fits(const struct cube_cube *c, enum cube_state state)
+{
+	return (c->phase == CUBE_RUNNING && state == CUBE_IS_RUNNING) ||
+	       (c->phase == CUBE_PAUSED && state == CUBE_IS_PAUSED) ||
+	       (c->phase == CUBE_STOPPED && state == CUBE_IS_STOPPED);
+}
+
+void cube_cube_heard(struct cube_cube *c, enum cube_state state)
+{
+	struct cube_own *own = cube_own(c);
+
+	own->heard = own->op != NULL;
+	own->heard_state = state;
+	if (own->op != NULL || c->terminal || op_fits(c, state))
+		return;
+	if (c->phase == CUBE_RUNNING || c->phase == CUBE_PAUSED || c->phase == CUBE_STOPPED)
+		cube_cube_inspect(c);
+}
+
 /* ---- Ending ---- */
 
 static void op_next(struct cube_cube *c)
@@ -447,6 +468,8 @@ static void op_finish(struct cube_op *op)
 	op_free(op);
 	op_next(c);
 	op_wanted(c);
+	if (own->op == NULL && own->heard)
+		cube_cube_heard(c, own->heard_state);
 	if (own->op == NULL)
 		cube_times_look(c);
 	cube_cube_changed(c);

@@ -164,13 +164,18 @@ static void op_pause_outlived(struct cube_own *own)
 		own->paused_owed = (now - own->paused_wall) / 1000000;
 }
 
+static void op_goes_on(struct cube_cube *c)
+{
+	cube_op_resuming(c);
+	op_pause_outlived(cube_own(c));
+	cube_own(c)->paused_mono = cube_own(c)->paused_wall = 0;
+}
+
 void cube_op_resumed(struct cube_op *op)
 {
 	struct cube_cube *c = op->cube;
 
-	cube_op_resuming(c);
-	op_pause_outlived(cube_own(c));
-	cube_own(c)->paused_mono = cube_own(c)->paused_wall = 0;
+	op_goes_on(c);
 	c->doing = NULL;
 	cube_times_begin(c);
 	cube_cube_enter(c, CUBE_RUNNING, NULL, "resumed");
@@ -211,6 +216,29 @@ static void op_found_gone(struct cube_cube *c)
 	cube_cube_enter(c, CUBE_ERROR, "lost", "lost");
 }
 
+static void op_found_running(struct cube_cube *c)
+{
+	bool paused = c->phase == CUBE_PAUSED;
+
+	cube_times_found(c);
+	if (c->phase == CUBE_RUNNING)
+		return;
+	if (paused)
+		op_goes_on(c);
+	else
+		c->started_wall = cube_clock_wall();
+	cube_cube_enter(c, CUBE_RUNNING, NULL, paused ? "resumed" : "running");
+}
+
+static void op_found_paused(struct cube_cube *c)
+{
+	if (c->phase == CUBE_PAUSED)
+		return;
+	cube_own(c)->paused_mono = cube_clock_mono();
+	cube_own(c)->paused_wall = cube_clock_wall();
+	cube_cube_enter(c, CUBE_PAUSED, "paused", "paused");
+}
+
 void cube_op_inspected(struct cube_op *op)
 {
 	struct cube_cube *c = op->cube;
@@ -218,13 +246,10 @@ void cube_op_inspected(struct cube_op *op)
 	cube_guard_wake(c->domain);
 	switch (op->info.state) {
 	case CUBE_IS_RUNNING:
-		cube_times_found(c);
-		if (c->phase != CUBE_RUNNING)
-			cube_cube_enter(c, CUBE_RUNNING, NULL, "running");
+		op_found_running(c);
 		return; /* the link is made behind this (cube_conn_settle) */
 	case CUBE_IS_PAUSED:
-		if (c->phase != CUBE_PAUSED)
-			cube_cube_enter(c, CUBE_PAUSED, "paused", "paused");
+		op_found_paused(c);
 		return;
 	case CUBE_IS_STOPPED:
 		if (c->phase != CUBE_STOPPED)

@@ -103,5 +103,7 @@ void cube_op_run_checkpoint(struct cube_op *op);
 void cube_op_run_destroy(struct cube_op *op);
 void cube_op_run_undo(struct cube_op *op);
 const char *cube_op_name(enum cube_op_kind kind);
+/* Its backend says that it is in @state: looked at, if not now then after what is under way, unless that is known. */
+void cube_cube_heard(struct cube_cube *c, enum cube_state state);
 
 #endif

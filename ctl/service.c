@@ -14,6 +14,7 @@
 #include "backends/base/num.h"
 #include "backends/registry.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/follow.h"
 #include "ctl/stock_priv.h"
 
 #define SERVICE_SECTION "backend "
@@ -46,6 +47,7 @@ static void service_free(struct cube_service *s)
 {
 	struct service_own *own = cube_container_of(s, struct service_own, s);
 
+	cube_follow_free(s);
 	cube_stocks_close(s);
 	cube_templates_close(s);
 	cube_backend_close(s->backend);

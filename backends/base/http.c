@@ -237,6 +237,7 @@ static bool http_set_server(const struct http_job *j)
 	       OPT(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) &&
 	       OPT(CURLOPT_PROXY, h->proxy != NULL ? h->proxy : "") && OPT(CURLOPT_USERAGENT, "cubefs") &&
 	       OPT(CURLOPT_CONNECTTIMEOUT, HTTP_CONNECT_S) &&
+	       OPT(CURLOPT_TCP_KEEPALIVE, 1L) && /* who may be silent for ever may be gone, too */
 	       (timeout == CUBE_HTTP_EVER ||
 		(OPT(CURLOPT_LOW_SPEED_LIMIT, 1L) && OPT(CURLOPT_LOW_SPEED_TIME, (long)timeout))) &&
 	       (h->socket == NULL || OPT(CURLOPT_UNIX_SOCKET_PATH, h->socket)) &&

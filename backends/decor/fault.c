@@ -24,6 +24,7 @@ static const char *const op_names[] = {
 	"destroy",
 	"inspect",
 	"list",
+	"watch",
 	"start",
 	"stop",
 	"pause",

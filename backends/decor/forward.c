@@ -112,6 +112,17 @@ static int forward_list(struct cube_backend *b, struct cube_cancel *cancel,
 	return cube_forward_after(&a, r);
 }
 
+static int forward_watch(struct cube_backend *b, const struct cube_news *news, struct cube_cancel *cancel,
+			 struct cube_err *err)
+{
+	struct cube_around a = cube_forward_around(b, "watch", NULL, cancel, err);
+	int r = cube_forward_before(&a);
+
+	if (r == 0)
+		r = a.ops->watch(a.inner, news, cancel, err);
+	return cube_forward_after(&a, r);
+}
+
 static int forward_adopt(struct cube_backend *b, const char *id, const char *uid, struct cube_cancel *cancel,
 			 struct cube_err *err)
 {
@@ -352,6 +363,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		KEEP(destroy),
 		KEEP(inspect),
 		KEEP(list),
+		KEEP(watch),
 		KEEP(start),
 		KEEP(stop),
 		KEEP(pause),

@@ -100,6 +100,7 @@ const struct cube_backend_ops cube_backend_docker = {
 	.destroy = docker_destroy,
 	.inspect = docker_inspect,
 	.list = docker_list,
+	.watch = docker_watch,
 	.start = docker_start,
 	.stop = docker_stop,
 	.pause = docker_pause,

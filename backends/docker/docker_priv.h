@@ -7,6 +7,7 @@
  *   life.c     create to destroy                            enter.c   cube-init: how it gets in, the link to it
  *   look.c     inspect, list, usage, access                 template.c, import.c   images
  *   root.c     its files on this machine                    volume.c  volumes
+ *   events.c   what becomes of containers by others' hands
  *
  * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
  * place of the one that it has. A container that cubefs did not make has the engine's id of 64 digits.
@@ -164,6 +165,11 @@ int docker_list(struct cube_backend *b, struct cube_cancel *cancel,
 int docker_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 int docker_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
 		  void *ctx, struct cube_err *err);
+
+/* ---- events.c ---- */
+
+int docker_watch(struct cube_backend *b, const struct cube_news *news, struct cube_cancel *cancel,
+		 struct cube_err *err);
 
 /* ---- root.c ---- */
 

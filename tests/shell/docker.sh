@@ -160,16 +160,34 @@ start_cubefs --config "$CONF"
 check_eq "$(cat <>"$MNT/dev/jobs/long/exit")" 3
 check_eq "$(cat "$MNT/dev/jobs/long/stdout")" "$(seq 40)"
 
-# ---- what others do ----
+# ---- what others do is seen when they do it, and is an event ----
 
+told() { # NAME EVENT: how often
+	grep -c "\"sandbox\":\"$1\",\"event\":\"$2\"" "$MNT/events" || true
+}
+paused=$(told dev paused) resumed=$(told dev resumed)
+api POST "/containers/$id/pause" >"$WORK/out"
+wait_for 20 state_is dev paused
+api POST "/containers/$id/unpause" >"$WORK/out"
+wait_for 20 state_is dev running
+wait_for 20 eval '[ "$(told dev paused)" = $((paused + 1)) ] && [ "$(told dev resumed)" = $((resumed + 1)) ]'
+check_eq "$(run dev 'cat /workspace/f')" kept
+api POST "/containers/$id/pause" >"$WORK/out"
+wait_for 20 state_is dev paused
+check_eq "$(run dev 'cat /workspace/f')" kept
 api POST "/containers/$id/kill" >"$WORK/out"
 wait_for 20 state_is dev stopped
 expect_errno EHOSTDOWN put "$MNT/dev/exec" true
-put "$MNT/dev/ctl" start
+api POST "/containers/$id/start" >"$WORK/out"
+wait_for 20 state_is dev running
 check_eq "$(run dev 'cat /workspace/f')" kept
+api POST "/containers/$id/restart?t=0" >"$WORK/out"
+wait_for 20 eval '[ "$(run dev "cat /workspace/f" 2>/dev/null)" = kept ]'
+put "$MNT/dev/ctl" 'stop 0'
 api DELETE "/containers/$id?force=1" >"$WORK/out"
 wait_for 20 state_is dev error
 check_match "$(cat "$MNT/dev/status")" 'reason lost|terminal yes'
+wait_for 20 eval '[ "$(told dev lost)" = 1 ]'
 rmdir "$MNT/dev"
 wait_for 20 eval '[ "$(boxes)" = 0 ]'
 
@@ -183,8 +201,11 @@ expect_error EHOSTUNREACH "$MNT/error" 'nobody listens' put "$MNT/ctl" 'create t
 "$ENGINE" again docker "$D" >"$WORK/engine.out" 2>&1 || fail "no engine: $(cat "$WORK/engine.out")"
 sandbox three
 check_eq "$(run three 'echo here')" here
-put "$MNT/two/ctl" start || put "$MNT/two/ctl" restart
+wait_for 60 state_is two stopped
+put "$MNT/two/ctl" start
 check_eq "$(run two 'echo here')" here
+api POST "/containers/$id/pause" >"$WORK/out" # it tells again
+wait_for 20 state_is two paused
 rmdir "$MNT/two" "$MNT/three"
 wait_for 20 eval '[ "$(boxes)" = 0 ]'
 stop_cubefs
