@@ -49,6 +49,8 @@ static int exec_run(struct cube_handle *h, uint64_t unique, struct cube_job **re
 	code = cube_session_run(s, h->in.data, h->in.len, ret, err);
 	if (code == 0)
 		h->ran = (*ret)->number;
+	else
+		cube_kept_intent(h, 0, 0);
 	cube_collect_drop(h);
 	return code;
 }
@@ -210,13 +212,17 @@ static int exec_open(struct cube_req *r, struct cube_handle *h)
 	return 0;
 }
 
-/* What was collected was run, and there was no time to say so. */
-static bool exec_had_run(const struct cube_handle *h)
+/* What was collected was run, and there was no time to say so. What was only about to be is forgotten: its number is
+ * the next job's, whosever that will be. */
+static bool exec_had_run(struct cube_handle *h)
 {
 	uint64_t number = atomic_load(&h->kept->intent);
 
-	return h->in.len > 0 && number != 0 && number != h->ran &&
-	       cube_job_by_number(exec_cube(h), number) != NULL;
+	if (number != 0 && cube_job_by_number(exec_cube(h), number) == NULL) {
+		cube_kept_intent(h, 0, 0);
+		return false;
+	}
+	return h->in.len > 0 && number != 0 && number != h->ran;
 }
 
 static int exec_adopt(struct cube_handle *h)

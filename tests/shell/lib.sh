@@ -213,19 +213,20 @@ worker() { # the worker's process id; the daemon has a supervisor
 	pgrep -P "$(pgrep -P "$CUBEFS_PID" '^cubefs-super')" '^cubefs$'
 }
 
-one_worker() { # a holder that was made this moment has its name yet
-	[[ $(worker) =~ ^[0-9]+$ ]]
+one_worker() { # leaves it in WORKER; a holder that was made this moment has its name yet
+	WORKER=$(worker)
+	[[ $WORKER =~ ^[0-9]+$ ]]
 }
 
 new_worker() { # OLD
-	[ -n "$(worker)" ] && [ "$(worker)" != "$1" ]
+	one_worker && [ "$WORKER" != "$1" ]
 }
 
 # Kills the worker, and waits until there is another one: not that it serves, which is the callers' matter.
 kill_worker() {
 	local old
 	wait_for 30 one_worker
-	old=$(worker)
+	old=$WORKER
 	kill -KILL "$old"
 	wait_for 30 new_worker "$old"
 }

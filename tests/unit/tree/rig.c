@@ -17,9 +17,12 @@
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
 #include "backends/base/log.h"
+#include "backends/base/macros.h"
 #include "ctl/cube.h"
+#include "fs/tree/tree_priv.h"
 
-#define RIG_WAIT_S 10
+#define RIG_WAIT_S  10
+#define RIG_HANDLES 64 /* that can be taken over */
 
 struct rig rig;
 
@@ -27,6 +30,9 @@ static struct {
 	char dir[64];
 	struct cube_conf *conf;
 	struct cube_files_space *files;
+	int keep_fd;
+	uint64_t number; /* of the latest request */
+	struct cube_handle *adopted[RIG_HANDLES];
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t some;
@@ -38,7 +44,7 @@ static void *rig_loop(void *arg)
 	return NULL;
 }
 
-int rig_up(void **state)
+static int rig_begin(void)
 {
 	static const char conf[] = "[backend mem]\nkind = mem\n";
 	struct cube_files_options fo = {.uid = getuid(), .gid = getgid()};
@@ -46,7 +52,6 @@ int rig_up(void **state)
 	struct cube_tree_options to = {0};
 	struct cube_err err = {0};
 
-	(void)state;
 	cube_log_setup(STDERR_FILENO, CUBE_LOG_ERROR);
 	(void)snprintf(rig_own.dir, sizeof(rig_own.dir), "/tmp/cubefs-tree-XXXXXX");
 	assert_non_null(mkdtemp(rig_own.dir));
@@ -60,12 +65,85 @@ int rig_up(void **state)
 	rig_own.files = cube_files_space_new(&fo);
 	to.domain = rig.domain;
 	to.files = rig_own.files;
+	to.keep = rig.keep;
 	rig.tree = cube_tree_new(&to);
 	assert_non_null(rig.tree);
 	if (cube_domain_start(rig.domain, &err) < 0)
 		fail_msg("%s", err.text);
 	assert_int_equal(pthread_create(&rig_own.thread, NULL, rig_loop, rig.loop), 0);
 	return 0;
+}
+
+int rig_up(void **state)
+{
+	(void)state;
+	return rig_begin();
+}
+
+int rig_up_kept(void **state)
+{
+	struct cube_err err = {0};
+
+	(void)state;
+	assert_int_equal(cube_keep_make(&rig_own.keep_fd, &err), 0);
+	assert_int_equal(cube_keep_open(rig_own.keep_fd, &rig.keep, &err), 0);
+	return rig_begin();
+}
+
+/* ---- the next worker ---- */
+
+static void rig_copy_keep(struct cube_keep **ret, int *ret_fd)
+{
+	struct cube_err err = {0};
+	off_t at = 0, end;
+	char page[4096];
+
+	assert_int_equal(cube_keep_make(ret_fd, &err), 0);
+	while ((at = lseek(rig_own.keep_fd, at, SEEK_DATA)) >= 0) {
+		end = lseek(rig_own.keep_fd, at, SEEK_HOLE);
+		for (; at < end; at += (off_t)sizeof(page)) {
+			assert_int_equal(pread(rig_own.keep_fd, page, sizeof(page), at), sizeof(page));
+			assert_int_equal(pwrite(*ret_fd, page, sizeof(page), at), sizeof(page));
+		}
+	}
+	assert_int_equal(cube_keep_open(*ret_fd, ret, &err), 0);
+}
+
+static void rig_adopt(void *ctx, uint32_t record, struct cube_handle *h)
+{
+	(void)ctx;
+	assert_true(record < RIG_HANDLES);
+	rig_own.adopted[record] = h;
+}
+
+static uint32_t rig_record(const struct cube_handle *h)
+{
+	uint32_t i = 0;
+
+	while (cube_keep_at(&rig.keep->handles, i) != h->kept)
+		i++;
+	return i;
+}
+
+struct cube_handle *rig_next_worker(const struct cube_handle *open)
+{
+	uint32_t record = rig_record(open);
+	struct cube_tree_options to = {.domain = rig.domain, .files = rig_own.files};
+	struct cube_keep *old = rig.keep;
+	int fd;
+
+	rig_copy_keep(&to.keep, &fd); /* before the old tree's end changes anything */
+	cube_tree_shutdown(rig.tree);
+	cube_tree_free(rig.tree);
+	cube_keep_close(old);
+	(void)close(rig_own.keep_fd);
+	rig.keep = to.keep;
+	rig_own.keep_fd = fd;
+	memset(rig_own.adopted, 0, sizeof(rig_own.adopted));
+	rig.tree = cube_tree_new(&to);
+	assert_non_null(rig.tree);
+	assert_int_equal(cube_tree_restore(rig.tree, rig_adopt, NULL), 0);
+	return rig_own.adopted[record];
 }
 
 int rig_down(void **state)
@@ -80,6 +158,10 @@ int rig_down(void **state)
 	cube_files_space_free(rig_own.files);
 	cube_loop_free(rig.loop);
 	cube_conf_free(rig_own.conf);
+	if (rig.keep != NULL) {
+		cube_keep_close(cube_steal(rig.keep));
+		(void)close(rig_own.keep_fd);
+	}
 	assert_int_equal(cube_file_remove_tree(AT_FDCWD, rig_own.dir), 0);
 	return 0;
 }
@@ -134,6 +216,7 @@ void rig_fill(struct rig_call *c, enum cube_req_op op, uint64_t node)
 {
 	memset(c, 0, sizeof(*c));
 	c->r.op = op;
+	c->r.unique = rig_own.number += 2;
 	c->r.node = node;
 	c->r.caller = (struct cube_caller){
 		.pid = getpid(), .uid = getuid(), .gid = getgid(), .local = true, .owner = true};
@@ -242,6 +325,8 @@ int rig_open_by(pid_t pid, const char *path, int flags, struct cube_handle **ret
 	rig_fill(&c, CUBE_REQ_OPEN, node);
 	c.r.flags = (unsigned)flags;
 	c.r.caller.pid = pid;
+	if (rig.keep != NULL)
+		c.r.kept = cube_keep_at(&rig.keep->handles, cube_keep_take(&rig.keep->handles));
 	code = rig_run(&c);
 	if (code == 0)
 		*ret = c.r.opened;

@@ -9,19 +9,25 @@
 
 #include <cmocka.h>
 
+#include "fs/keep/keep.h"
 #include "fs/tree/tree.h"
 
 struct rig {
 	struct cube_loop *loop;
 	struct cube_domain *domain;
 	struct cube_tree *tree;
+	struct cube_keep *keep; /* rig_up_kept: what outlives a worker */
 };
 
 extern struct rig rig;
 
 /* cmocka's set-up and tear-down of a group: an empty state directory, a running loop, a tree. */
 int rig_up(void **state);
+int rig_up_kept(void **state);
 int rig_down(void **state);
+/* The worker is killed at this very moment, and the next one takes the tree over; the domain stays as it is. What is
+ * open goes on as what this gives for it: NULL, it is lost. The handles of before are not to be used any more. */
+struct cube_handle *rig_next_worker(const struct cube_handle *open);
 
 /* A request under way. */
 struct rig_call {
