@@ -35,6 +35,26 @@ bool cube_conn_ready(const struct cube_cube *c)
 	return conn != NULL && conn->agent != NULL && conn->synced;
 }
 
+static bool conn_unheard(struct cube_cube *c)
+{
+	if (c->phase != CUBE_RUNNING || cube_conn_ready(c) || !(c->service->backend->caps & CUBE_CAP_EXEC))
+		return false;
+	for (const struct cube_job *j = cube_job_next_live(c, 0); j != NULL;
+	     j = cube_job_next_live(c, j->seq))
+		if (j->state == CUBE_JOB_RUNNING)
+			return true;
+	return false;
+}
+
+unsigned cube_domain_unheard(struct cube_domain *d)
+{
+	unsigned n = 0;
+
+	cube_list_each (i, &d->cubes)
+		n += conn_unheard(cube_list_entry(i, struct cube_cube, link));
+	return n;
+}
+
 /* ---- Closing ---- */
 
 static void conn_free(struct cube_conn *conn)

@@ -147,6 +147,10 @@ void cube_domain_leave(struct cube_domain *d);
 /* Under the lock: have @x run after it. In order. */
 void cube_domain_defer(struct cube_domain *d, struct cube_deferred *x);
 
+/* Under the lock, after a start: in how many sandboxes commands ran when they were last heard of, that nobody has told
+ * of yet. */
+unsigned cube_domain_unheard(struct cube_domain *d);
+
 /* Under the lock: by name, NULL if there is none. */
 struct cube_cube *cube_domain_find(struct cube_domain *d, const char *name);
 /* The first with seq above @seq, NULL at the end: a cursor that stands still while others come and go. */

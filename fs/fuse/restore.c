@@ -6,6 +6,7 @@
 #include "fs/fuse/priv.h"
 
 #define RESTORE_FILES_MS 20000 /* for backends to give the files of their sandboxes */
+#define RESTORE_JOBS_MS  5000  /* for agents to say how what they run stands */
 
 static void restore_adopted(void *ctx, uint32_t record, struct cube_handle *h)
 {
@@ -56,6 +57,7 @@ void cube_fuse_restore_files(struct cube_fuse *f)
 	const struct cube_keep_table *t = &f->o.keep->handles;
 	unsigned lost = 0;
 
+	cube_tree_restore_jobs(f->tree, RESTORE_JOBS_MS);
 	cube_tree_restore_files(f->tree, RESTORE_FILES_MS);
 	for (uint32_t i = 0; i < cube_keep_used(t); i++) {
 		const struct cube_keep_handle *k = cube_keep_at(t, i);

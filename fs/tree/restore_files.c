@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Real files that a worker before this one had shown: fetched again from their backends, before the first request. */
+/* Before the first request: what commands have come to is heard again, and real files that a worker before this one had
+ * shown are fetched again from their backends. */
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "fs/tree/tree_priv.h"
 
 #define AGAIN_STEP_MS 20 /* between two looks whether a sandbox's files can be had yet */
+#define JOBS_STEP_MS  5
 
 struct again {
 	struct cube_list link; /* tree.again */
@@ -132,6 +134,25 @@ static struct timespec again_until(unsigned ms)
 	t.tv_sec += t.tv_nsec / 1000000000;
 	t.tv_nsec %= 1000000000;
 	return t;
+}
+
+/* What the worker before was told of its end, and told others, may not be on disk: it is said again. */
+void cube_tree_restore_jobs(struct cube_tree *t, unsigned ms)
+{
+	unsigned left = 1;
+
+	for (unsigned spent = 0; left > 0 && spent < ms; spent += JOBS_STEP_MS) {
+		struct timespec step = again_until(JOBS_STEP_MS);
+
+		cube_domain_enter(t->domain);
+		left = cube_domain_unheard(t->domain);
+		cube_domain_leave(t->domain);
+		if (left > 0)
+			(void)clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &step, NULL);
+	}
+	if (left > 0)
+		cube_log(CUBE_LOG_INFO, "tree", "the agents of %u sandboxes say nothing yet of what runs",
+			 left);
 }
 
 void cube_tree_restore_files(struct cube_tree *t, unsigned ms)

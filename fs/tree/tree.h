@@ -42,6 +42,9 @@ int cube_tree_restore(struct cube_tree *t, void (*adopted)(void *ctx, uint32_t r
  * numbers. Waits for the backends, @ms at most; what is not there by then is stale for who has it. The loop runs on
  * another thread. */
 void cube_tree_restore_files(struct cube_tree *t, unsigned ms);
+/* Likewise: what is said of commands is again what was said of them before. @ms at most: a sandbox whose agent is silent
+ * keeps nobody longer. */
+void cube_tree_restore_jobs(struct cube_tree *t, unsigned ms);
 /* No request is under way and no loop runs. */
 void cube_tree_free(struct cube_tree *t);
 

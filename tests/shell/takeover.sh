@@ -65,6 +65,16 @@ exec 6>&-
 check_eq "$(cat "$WORK/lines")" "$(for i in $(seq 40); do echo "line $i"; done)" 'lines of a channel'
 check_eq "$(cat "$F/ran")" ran 'how often it ran'
 
+# ---- what was said of a command is not taken back ----
+
+for n in $(seq 8); do
+	wait_for 30 one_worker
+	put "$D/exec" "echo out $n; exit 7"
+	kill -KILL "$WORKER"
+	check_eq "$(cat "$D/exec" "$D/exit")" "out $n"$'\n7'
+	wait_for 30 new_worker "$WORKER"
+done
+
 # ---- locks are held ----
 
 require flock python3
