@@ -129,6 +129,11 @@ int cube_files_getattr(struct cube_files_space *s, uint64_t id, struct cube_file
 int cube_files_setattr(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h,
 		       const struct stat *st, unsigned set, struct stat *ret);
 
+/* @c writes to it, by another way than these calls: whoever is not the sandbox's root leaves the file no setuid bit, and
+ * no setgid bit where that is not for locking. Attributes as they are then. */
+int cube_files_written(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t id,
+		       struct stat *ret);
+
 /* The target as shown (header of links.c says how), NUL ended, at most @size - 1 bytes. Length. */
 ssize_t cube_files_readlink(struct cube_files_space *s, uint64_t id, char *buf, size_t size);
 
@@ -158,8 +163,7 @@ int cube_files_open(struct cube_files_space *s, uint64_t id, int flags, struct c
 int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
 		      const char *name, int flags, mode_t mode, struct cube_files_entry *ret,
 		      struct cube_files_handle **ret_h);
-/* @c has opened it with O_TRUNC: whoever is not the sandbox's root loses the file its setuid and setgid bits, as by a
- * write. (For those the kernel sees to it.) */
+/* @c has opened it with O_TRUNC: that takes the same bits as a write (cube_files_written). */
 void cube_files_truncated(struct cube_files_handle *h, const struct cube_files_cred *c);
 /* The descriptor behind, for splice and passthrough; the handle's. */
 int cube_files_fd(const struct cube_files_handle *h);

@@ -319,6 +319,11 @@ void cube_flink_parse(const char *raw, struct cube_flink_text *ret);
  * @path is PATH_MAX large, in and out. */
 int cube_fresolve(struct cube_files *f, char *path, const char *rest);
 
+/* ---- setattr.c ---- */
+
+/* The mode of a file with these attributes after @c wrote to it. */
+mode_t cube_fattr_written(const struct cube_files *f, const struct cube_files_cred *c, const struct stat *st);
+
 /* ---- attr.c ---- */
 
 uint64_t cube_fattr_ino(const struct cube_files *f, const struct cube_fmount *m, dev_t dev, ino_t ino);

@@ -46,18 +46,14 @@ ssize_t cube_files_write_flags(struct cube_files_handle *h, const void *data, si
 
 void cube_files_truncated(struct cube_files_handle *h, const struct cube_files_cred *c)
 {
-	const mode_t group = S_ISGID | S_IXGRP;
 	struct stat st;
 	mode_t mode;
 
-	if (c->uid == 0 || c->uid == h->n->tree->space->options.uid || io_file(h) < 0 ||
-	    fstat(h->fd->fd, &st) < 0)
+	if (io_file(h) < 0 || fstat(h->fd->fd, &st) < 0)
 		return;
-	mode = st.st_mode & 07777 & ~(mode_t)S_ISUID;
-	if ((mode & group) == group)
-		mode &= ~(mode_t)S_ISGID;
-	if (mode != (st.st_mode & 07777))
-		(void)fchmod(h->fd->fd, mode);
+	mode = cube_fattr_written(h->n->tree, c, &st);
+	if (mode != st.st_mode)
+		(void)fchmod(h->fd->fd, mode & 07777);
 }
 
 static int io_sync(struct cube_files_handle *h, bool data_only)

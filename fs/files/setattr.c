@@ -155,3 +155,32 @@ int cube_files_setattr(struct cube_files_space *s, uint64_t id, struct cube_file
 	cube_fnode_renumber(d.n, &raw);
 	return cube_fattr_show(d.n, &raw, ret);
 }
+
+mode_t cube_fattr_written(const struct cube_files *f, const struct cube_files_cred *c, const struct stat *st)
+{
+	if (c->uid == 0 || c->uid == f->space->options.uid)
+		return st->st_mode;
+	if ((st->st_mode & S_IXGRP) == 0) /* for locking, not for programs */
+		return st->st_mode & ~(mode_t)S_ISUID;
+	return st->st_mode & ~(mode_t)(S_ISUID | S_ISGID);
+}
+
+int cube_files_written(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t id,
+		       struct stat *ret)
+{
+	cube_auto_fnode n = NULL;
+	struct stat st, want;
+	int r = cube_files_getattr(s, id, NULL, &st);
+
+	if (r == 0)
+		r = cube_fnode_pin(s, id, &n);
+	if (r < 0)
+		return r;
+	want = st;
+	want.st_mode = cube_fattr_written(n->tree, c, &st);
+	if (!S_ISREG(st.st_mode) || want.st_mode == st.st_mode) {
+		*ret = st;
+		return 0;
+	}
+	return cube_files_setattr(s, id, NULL, &want, CUBE_SET_MODE, ret);
+}

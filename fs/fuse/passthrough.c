@@ -71,18 +71,13 @@ static bool pass_in(void *ctx, struct cube_wire_in *m)
 static bool pass_out(void *ctx, struct cube_wire_out *m)
 {
 	struct cube_fuse_pass *p = ctx;
-	struct fuse_init_out *out = (void *)p->body;
+	struct fuse_init_out *out = cube_wire_init_answer(m, &p->init, p->body);
 
-	if (m->head->unique == 0 || m->head->unique != atomic_load(&p->init))
+	if (out == NULL)
 		return true;
-	atomic_store(&p->init, 0);
-	if (m->head->error != 0 || m->count != 2 || m->iov[1].iov_len != sizeof(*out))
-		return true;
-	memcpy(out, m->iov[1].iov_base, sizeof(*out));
 	out->flags |= PASS_INIT_EXT;
 	out->flags2 |= PASS_FLAGS2;
 	out->unused[0] = PASS_DEPTH; /* max_stack_depth */
-	m->iov[1].iov_base = out;
 	return true;
 }
 
@@ -126,7 +121,6 @@ int cube_fuse_pass_init(struct cube_fuse_pass *p, struct cube_wire *w, int fd)
 {
 	const struct cube_wire_hook hook = {.ctx = p, .in = pass_in, .out = pass_out};
 
-	_Static_assert(sizeof(struct fuse_init_out) <= sizeof(p->body), "the answer to INIT");
 	*p = (struct cube_fuse_pass){.fd = fd, .why = "", .open = cube_imap_new()};
 	if (p->open == NULL)
 		return -ENOMEM;

@@ -25,7 +25,7 @@ struct cube_fuse_pass {
 	atomic_int state;      /* not known yet, yes, no */
 	const char *why;       /* no: why; constant */
 	_Atomic uint64_t init; /* unique of the INIT that is to be answered */
-	char body[128];        /* the answer */
+	char body[CUBE_WIRE_INIT];
 	pthread_mutex_t lock;
 	struct cube_imap *open; /* node id -> struct pass_inode */
 };

@@ -12,6 +12,7 @@
 #include "fs/fuse/fuse.h"
 #include "fs/fuse/journal.h"
 #include "fs/fuse/life.h"
+#include "fs/fuse/newer.h"
 #include "fs/fuse/passthrough.h"
 #include "fs/fuse/wire.h"
 
@@ -24,6 +25,7 @@ struct cube_fuse {
 	struct fuse_session *se;
 	struct cube_wire wire;
 	struct cube_fuse_pass pass;
+	struct cube_fuse_newer newer;
 	struct cube_keep *own_keep; /* where nothing outlives us, what is kept is our own */
 	int own_keep_fd;
 	struct cube_fh fh;

@@ -73,9 +73,14 @@ void cube_fuse_real_getattr(const struct cube_fuse_args *a)
 
 void cube_fuse_real_setattr(const struct cube_fuse_args *a)
 {
+	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct stat st;
-	int code = cube_files_setattr(a->f->files, a->node, real_handle(a), &a->st, a->set, &st);
+	int code = 0;
 
+	if (a->set != 0)
+		code = cube_files_setattr(a->f->files, a->node, real_handle(a), &a->st, a->set, &st);
+	if (code == 0 && (a->set == 0 || (a->set & CUBE_SET_SIZE) != 0)) /* newer.h */
+		code = cube_files_written(a->f->files, &cred, a->node, &st);
 	real_answer_attr(a, code, &st);
 }
 

@@ -21,8 +21,8 @@ void cube_fuse_init_conn(void *userdata, struct fuse_conn_info *conn)
 
 	conn->max_background = SESSION_BACKGROUND;
 	conn->max_write = CUBE_ROOM_DATA;
-	/* Not wanted: the inside writes to the same files, and their setuid bits are the lower file system's
-	 * matter. */
+	/* Not wanted: the inside writes to the same files, and their setuid bits are our matter in another way
+	 * (newer.h). */
 	conn->want &=
 		~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_EXPORT_SUPPORT);
 	cube_log(CUBE_LOG_INFO, "fuse", "protocol %u.%u", conn->proto_major, conn->proto_minor);
@@ -112,8 +112,10 @@ int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, str
 		code = cube_fuse_interrupts_init(f);
 	if (code == 0)
 		code = cube_fuse_pass_init(&f->pass, &f->wire, o->fd);
-	if (code == 0)
+	if (code == 0) {
+		cube_fuse_newer_add(&f->newer, &f->wire);
 		code = session_new(f);
+	}
 	if (code != 0) {
 		cube_fuse_free(f);
 		return cube_fail(err, code < 0 ? code : -EIO, "the FUSE session cannot be set up: %s",

@@ -90,6 +90,22 @@ ssize_t cube_wire_writev(struct cube_wire *w, int fd, const struct iovec *iov, i
 	return n < 0 ? n : (ssize_t)wanted;
 }
 
+struct fuse_init_out *cube_wire_init_answer(struct cube_wire_out *m, _Atomic uint64_t *unique,
+					    char body[CUBE_WIRE_INIT])
+{
+	struct fuse_init_out *out = (void *)body;
+
+	_Static_assert(sizeof(*out) <= CUBE_WIRE_INIT, "the answer to INIT");
+	if (m->head->unique == 0 || m->head->unique != atomic_load(unique))
+		return NULL;
+	atomic_store(unique, 0);
+	if (m->head->error != 0 || m->count != 2 || m->iov[1].iov_len != sizeof(*out))
+		return NULL;
+	memcpy(out, m->iov[1].iov_base, sizeof(*out));
+	m->iov[1].iov_base = out;
+	return out;
+}
+
 int cube_wire_send(int fd, uint64_t unique, int error, const void *body, size_t len)
 {
 	struct fuse_out_header head = {

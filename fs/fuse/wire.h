@@ -9,6 +9,7 @@
 #ifndef CUBEFS_FS_FUSE_WIRE_H
 #define CUBEFS_FS_FUSE_WIRE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@
 
 struct fuse_in_header;
 struct fuse_out_header;
+struct fuse_init_out;
 
 /* Set by the kernel in `unique` of a request that it sends again: its answer has it too. */
 #define CUBE_WIRE_RESENT (UINT64_C(1) << 63)
@@ -61,6 +63,11 @@ void cube_wire_add(struct cube_wire *w, const struct cube_wire_hook *hook); /* a
 /* read(2) and writev(2) of libfuse's custom I/O. */
 ssize_t cube_wire_read(struct cube_wire *w, int fd, void *buf, size_t size);
 ssize_t cube_wire_writev(struct cube_wire *w, int fd, const struct iovec *iov, int count);
+/* The answer to the INIT whose number is *unique: a copy at @body that may be changed and goes out in its place; the
+ * number is 0 then. NULL: @m is something else. */
+#define CUBE_WIRE_INIT 128
+struct fuse_init_out *cube_wire_init_answer(struct cube_wire_out *m, _Atomic uint64_t *unique,
+					    char body[CUBE_WIRE_INIT]);
 /* A message of our own, past the hooks: 0 or -errno. */
 int cube_wire_send(int fd, uint64_t unique, int error, const void *body, size_t len);
 

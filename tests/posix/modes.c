@@ -156,6 +156,27 @@ static void modes_write_clears_suid(void)
 	suite_as_user(modes_write_clears_suid_user);
 }
 
+static int modes_opened;
+
+static void modes_write_clears_suid_later_user(void)
+{
+	IS(write(modes_opened, "x", 1), 1);
+	IS(suite_mode("program"), 0777);
+}
+
+/* Bits that came after the file was opened and written. */
+static void modes_write_clears_suid_later(void)
+{
+	(void)umask(0);
+	(void)suite_file("program", "text");
+	OK(chmod("program", 0777));
+	modes_opened = open("program", O_WRONLY);
+	IS(write(modes_opened, "x", 1), 1);
+	OK(chmod("program", 06777));
+	suite_as_user(modes_write_clears_suid_later_user);
+	OK(close(modes_opened));
+}
+
 static void modes_setgid_directory(void)
 {
 	(void)umask(022);
@@ -257,6 +278,7 @@ const struct suite_case suite_modes[] = {
 	{"modes.chown_clears", modes_chown_clears, SUITE_ROOT},
 	{"modes.owner", modes_owner, SUITE_ROOT},
 	{"modes.write_clears_suid", modes_write_clears_suid, SUITE_ROOT},
+	{"modes.write_clears_suid_later", modes_write_clears_suid_later, SUITE_ROOT},
 	{"modes.setgid_directory", modes_setgid_directory, SUITE_ROOT},
 	{"modes.setgid_others", modes_setgid_others, SUITE_ROOT},
 	{"modes.access", modes_access, SUITE_ROOT},
