@@ -2,8 +2,8 @@
 /* A whole session of 9P, over a socket pair, on a tree with the mem backend. The input is a list of requests whose
  * fields are chosen from small sets, so that most of them are meant for something; some are any bytes. What must
  * hold: one reply for each tag, of the type asked for or an error, none for a tag that nobody waits for; Tversion
- * is answered at the end, whatever waits; nothing is left of the connection then; no file of this machine that a
- * name may lead to is touched. */
+ * is answered at the end, whatever waits, and then no fid is left; nothing is left of the connection when it has hung
+ * up; no file of this machine that a name may lead to is touched. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -54,6 +54,15 @@ struct peer {
 	bool version, cut;
 	size_t have;
 	char in[2 * MSIZE];
+};
+
+/* How many fids connections have: asked on the loop's thread, whose connections they are. */
+struct count {
+	struct cube_post post;
+	pthread_mutex_t lock;
+	pthread_cond_t some;
+	unsigned fids;
+	bool done;
 };
 
 /* What of the input is not used yet; zeros behind its end. */
@@ -369,6 +378,50 @@ static void attach(struct peer *p)
 
 /* ---- one session ---- */
 
+static void counted(struct cube_post *post)
+{
+	struct count *n = cube_container_of(post, struct count, post);
+
+	(void)pthread_mutex_lock(&n->lock);
+	cube_list_each (i, &g.server->conns) {
+		struct p9_conn *c = cube_list_entry(i, struct p9_conn, link);
+
+		(void)pthread_mutex_lock(&c->lock);
+		n->fids += c->n_fids;
+		(void)pthread_mutex_unlock(&c->lock);
+	}
+	n->done = true;
+	(void)pthread_cond_signal(&n->some);
+	(void)pthread_mutex_unlock(&n->lock);
+}
+
+static unsigned fids(void)
+{
+	struct count n = {
+		.post.fn = counted, .lock = PTHREAD_MUTEX_INITIALIZER, .some = PTHREAD_COND_INITIALIZER};
+
+	cube_loop_post(g.loop, &n.post);
+	(void)pthread_mutex_lock(&n.lock);
+	while (!n.done)
+		(void)pthread_cond_wait(&n.some, &n.lock);
+	(void)pthread_mutex_unlock(&n.lock);
+	return n.fids;
+}
+
+/* Those that are still being closed end soon. */
+static void no_fid_left(void)
+{
+	struct timespec now;
+	time_t until;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	until = now.tv_sec + WAIT_MS / 1000;
+	while (fids() != 0) {
+		(void)clock_gettime(CLOCK_MONOTONIC, &now);
+		must(now.tv_sec < until);
+	}
+}
+
 static void nothing_left(void)
 {
 	struct timespec until;
@@ -425,6 +478,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (!p.cut)
 		version(&p, p.dialect);
+	no_fid_left();
 	(void)close(p.fd);
 	(void)pthread_mutex_lock(&j.lock);
 	while (!j.ended)

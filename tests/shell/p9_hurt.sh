@@ -6,4 +6,4 @@ require python3
 start_cubefs --9p "unix:$WORK/9p"
 sandbox dev
 run dev 'head -c 33554432 /dev/zero >/workspace/big'
-check python3 -B "$(dirname "$0")/../p9/hurt.py" "$WORK/9p" "$CUBEFS_PID"
+check python3 -B "$(dirname "$0")/../p9/hurt.py" "$WORK/9p" "$CUBEFS_PID" "$STATE"
