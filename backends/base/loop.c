@@ -204,6 +204,8 @@ struct cube_watch *cube_watch_new(struct cube_loop *l, int fd, unsigned events,
 
 void cube_watch_set(struct cube_watch *w, unsigned events)
 {
+	if (events == w->events)
+		return; /* to say it again would cost two system calls */
 	w->events = events;
 	watch_start(w);
 }

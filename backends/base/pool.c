@@ -220,14 +220,17 @@ struct cube_pool *cube_pool_new_idle(unsigned max, unsigned idle_ms)
 
 void cube_pool_submit(struct cube_pool *p, struct cube_work *work)
 {
+	bool wake;
+
 	(void)pthread_mutex_lock(&p->lock);
 	list_push(&p->queue, work);
 	p->queued++;
-	if (p->idle > 0)
-		(void)pthread_cond_signal(&p->work_came);
+	wake = p->idle > 0;
 	if (p->queued > p->idle)            /* the idle ones have other works to wake up for */
 		(void)pool_start_locked(p); /* no more allowed or to be had: it waits its turn */
 	(void)pthread_mutex_unlock(&p->lock);
+	if (wake) /* behind the lock, which it would find locked and sleep again */
+		(void)pthread_cond_signal(&p->work_came);
 }
 
 static bool pool_slot_used(struct cube_pool *p, unsigned i)

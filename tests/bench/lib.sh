@@ -129,7 +129,7 @@ machine() { # for the head of a table
 build() {
 	cmake -S "$ROOT" -B "$BUILD" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCUBEFS_WERROR=OFF \
 		-DCUBEFS_TESTS=OFF >"$WORK/build.log" 2>&1 &&
-		cmake --build "$BUILD" --parallel --target cubefs cube-init bench-bench bench-files bench-floor bench-still >>"$WORK/build.log" 2>&1 &&
+		cmake --build "$BUILD" --parallel --target cubefs cube-init bench-bench bench-files bench-floor bench-still bench-p9 >>"$WORK/build.log" 2>&1 &&
 		return
 	tail -n 20 "$WORK/build.log" >&2
 	echo "$SELF: it does not build" >&2
@@ -138,7 +138,7 @@ build() {
 
 mount_up() {
 	DAEMON=yes
-	cubefs --state "$WORK/state" "$MNT"
+	cubefs --state "$WORK/state" --9p "unix:$WORK/9p" "$MNT"
 }
 
 # A daemon that was lost is started again: only it can end what it left.

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What a user would pick instead: crun by itself, and an engine. Each is started when the first row asks for it.
+# What a user would pick instead: crun by itself, an engine, another server of 9P. Each is started when the first row asks for it.
 
-CRUN_UP='' DOCKERD=''
+CRUN_UP='' DOCKERD='' DIOD=''
 
 # crun refuses a hybrid layout of control groups: without `unified` it is content.
 crun_alone() {
@@ -71,7 +71,24 @@ docker_bench() { # COUNT ARG...
 	"$BENCH" spawn "$count" docker -H "unix://$WORK/docker.sock" "$@"
 }
 
+# Serves a directory at $WORK/diod.
+diod_up() { # DIRECTORY
+	[ -z "$DIOD" ] || return 0
+	command -v diod >/dev/null || return
+	diod -f -n -N -l "$WORK/diod" -e "$1" -L "$WORK/diod.log" >/dev/null 2>&1 &
+	DIOD=$!
+	for _ in $(seq 100); do
+		[ ! -S "$WORK/diod" ] || return 0
+		sleep 0.1
+	done
+	return 1
+}
+
 others_down() {
+	if [ -n "$DIOD" ]; then
+		kill "$DIOD"
+		wait "$DIOD" 2>/dev/null
+	fi
 	if [ -n "$CRUN_UP" ]; then
 		crun_alone crun --root "$WORK/crun" delete -f sleeper >/dev/null 2>&1
 		umount -l "$WORK/bundle/rootfs/usr"

@@ -6,7 +6,8 @@
 #     tests/bench/run.sh [ROW ...]       ROW: one of the list below; all of them unless named
 #
 # CUBEFS_BUILD_DIR: where to build (build/bench); CUBEFS_BENCH_COUNT: commands for each p50 (200);
-# CUBEFS_BENCH_MANY: sandboxes of the row `many` (1000). Figures of a busy machine mean little: the load stands
+# CUBEFS_BENCH_MANY: sandboxes of the row `many` (1000); CUBEFS_BENCH_ROUNDS: turns of each server of 9P (15);
+# CUBEFS_BENCH_MIB: the file that they serve (256). Figures of a busy machine mean little: the load stands
 # above the table.
 set -uo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -16,13 +17,15 @@ COUNT=${CUBEFS_BENCH_COUNT:-200}
 BENCH=$BUILD/tests/bench/bench-bench
 
 ROWS=(exec exec_crun exec_docker parallel create create_docker pool hundred idle stalled hogs
-	checkpoint freeze restore fork commit_docker forks twenty reflink many)
+	checkpoint freeze restore fork commit_docker forks twenty reflink many
+	p9_read p9_stat p9_walk p9_crowd p9_idle)
 
 . "$ROOT/cmake/debian.sh"
 . "$HERE/lib.sh"
 . "$HERE/others.sh"
 . "$HERE/rows.sh"
 . "$HERE/kept_rows.sh"
+. "$HERE/p9_rows.sh"
 
 root_only 'crun and dockerd beside it need root'
 [ "$#" -gt 0 ] || set -- "${ROWS[@]}"
