@@ -38,6 +38,19 @@ packages() {
 	}
 }
 
+# What is no package of Debian's: below build/, for these tests alone, and for the python3 that they find (as.sh).
+python_packages() {
+	local wanted=tests/p9/requirements.txt there=build/python
+	cmp -s "$wanted" "$there/installed" && return
+	rm -rf "$there"
+	if PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin python3 -m pip install -q \
+		--disable-pip-version-check --root-user-action ignore --target "$there" -r "$wanted"; then
+		cp "$wanted" "$there/installed"
+	else
+		failed "pip cannot install what $wanted names: check the network and the package index"
+	fi
+}
+
 # Ordinary users mount through /dev/fuse; its mode is put back at the end.
 open_fuse() {
 	[ -c /dev/fuse ] || modprobe fuse 2>/dev/null
@@ -64,6 +77,7 @@ make_user() {
 
 prepare() {
 	packages
+	python_packages
 	[ "$(id -u)" -eq 0 ] || return
 	say 'machine'
 	trap restore_fuse EXIT

@@ -19,6 +19,7 @@ make() {
 	mkdir -p "$new/tests/shell"
 	cp -r "$HERE/." "$new/tests/shell"
 	cp -r "$HERE/../p9" "$new/tests"
+	[ ! -d "$BUILD/../python" ] || cp -r "$BUILD/../python" "$new"
 	mkdir "$new/docs"
 	cp "$HERE/../../README.md" "$new"
 	mkdir -p "$new/ctl/cli"
