@@ -101,7 +101,7 @@ int docker_box_dir(const struct cube_docker *d, const char *id, bool make, struc
 
 int docker_box_forget(const struct cube_docker *d, const char *id, struct cube_err *err)
 {
-	int rc = docker_is_ours(id) ? cube_file_remove_tree(d->cubes, id) : 0;
+	int rc = cube_file_remove_tree(d->cubes, id);
 
 	return rc < 0 ? cube_fail(err, rc, "cannot remove what is noted of sandbox %s: %s", id,
 				  cube_errno_text(rc))

@@ -15,7 +15,7 @@
 	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
 	 CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE |              \
 	 CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_ACCESS | CUBE_CAP_TEMPLATES | CUBE_CAP_VOLUMES |       \
-	 CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED)
+	 CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED | CUBE_CAP_ADOPT)
 
 static void docker_close(struct cube_backend *base)
 {
@@ -101,6 +101,8 @@ const struct cube_backend_ops cube_backend_docker = {
 	.inspect = docker_inspect,
 	.list = docker_list,
 	.watch = docker_watch,
+	.adopt = docker_adopt,
+	.let_go = docker_let_go,
 	.start = docker_start,
 	.stop = docker_stop,
 	.pause = docker_pause,

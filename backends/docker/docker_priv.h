@@ -7,7 +7,7 @@
  *   life.c     create to destroy                            enter.c   cube-init: how it gets in, the link to it
  *   look.c     inspect, list, usage, access                 template.c, import.c   images
  *   root.c     its files on this machine                    volume.c  volumes
- *   events.c   what becomes of containers by others' hands
+ *   events.c   what becomes of containers by others' hands  adopt.c   containers that others made
  *
  * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
  * place of the one that it has. A container that cubefs did not make has the engine's id of 64 digits.
@@ -141,8 +141,17 @@ void docker_spec_limits(json_t *to, const struct cube_limits *limits);
 void docker_agent_prepare(struct cube_docker *d);
 /* A container that has just been started, or whose agent waits for us: it gets its listener. */
 int docker_enter(struct cube_docker *d, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+/* Where process 1 is another program than cube-init: beside it (adopt.c). */
+int docker_enter_beside(struct cube_docker *d, const char *id, struct cube_cancel *cancel,
+			struct cube_err *err);
 int docker_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler, void *ctx,
 		struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
+
+/* ---- adopt.c ---- */
+
+int docker_adopt(struct cube_backend *b, const char *id, const char *uid, struct cube_cancel *cancel,
+		 struct cube_err *err);
+int docker_let_go(struct cube_backend *b, const char *id, struct cube_err *err);
 
 /* ---- life.c ---- */
 

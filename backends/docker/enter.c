@@ -120,7 +120,8 @@ static int enter_wait(struct cube_docker *d, const char *id, int door, int liste
 		       : rc;
 }
 
-int docker_enter(struct cube_docker *d, const char *id, struct cube_cancel *cancel, struct cube_err *err)
+static int enter_by_door(struct cube_docker *d, const char *id, struct cube_cancel *cancel,
+			 struct cube_err *err)
 {
 	cube_auto_fd dir = docker_box_dir(d, id, true, err), inside = -1, listener = -1;
 	int door = -1, rc = dir < 0 ? dir : 0;
@@ -137,6 +138,30 @@ int docker_enter(struct cube_docker *d, const char *id, struct cube_cancel *canc
 		rc = enter_wait(d, id, door, listener, cancel, err);
 	cube_agent_door_close(inside, door);
 	return rc;
+}
+
+/* Has it the door in our directory? */
+static bool enter_has_door(const struct cube_docker *d, const char *id, const json_t *box)
+{
+	const json_t *mounts = json_object_get(box, "Mounts"), *one;
+	char door[PATH_MAX];
+	size_t i;
+
+	(void)snprintf(door, sizeof(door), "%s/cubes/%s/door", d->path, id);
+	json_array_foreach(mounts, i,
+			   one) if (strcmp(cube_json_str(one, "Source", ""), door) == 0) return true;
+	return false;
+}
+
+int docker_enter(struct cube_docker *d, const char *id, struct cube_cancel *cancel, struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *box = NULL;
+	int rc = docker_box_get(d, id, cancel, &box, err);
+
+	if (rc < 0)
+		return rc;
+	return enter_has_door(d, id, box) ? enter_by_door(d, id, cancel, err)
+					  : docker_enter_beside(d, id, cancel, err);
 }
 
 /* ---- the link ---- */

@@ -57,6 +57,11 @@ int docker_inspect(struct cube_backend *base, const char *id, struct cube_info *
 	*ret = (struct cube_info){.state = docker_box_state(box)};
 	look_text(ret->id, sizeof(ret->id), id);
 	look_labels(json_object_get(json_object_get(box, "Config"), "Labels"), ret);
+	if (ret->uid[0] == '\0') {
+		const char *name = cube_json_str(box, "Name", "");
+
+		look_text(ret->name, sizeof(ret->name), *name == '/' ? name + 1 : name);
+	}
 	look_limits(host, &ret->limits);
 	if (strcmp(cube_json_str(host, "NetworkMode", "none"), "none") != 0)
 		ret->net = CUBE_NET_OPEN;

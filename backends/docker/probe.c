@@ -149,9 +149,9 @@ static void probe_caps(struct cube_docker *d)
 	const struct docker_engine *e = &d->engine;
 	char why[160];
 
-	probe_way_in(d, CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS);
-	if (docker_root_why(d) != NULL)
-		probe_lacks(d, CUBE_CAP_FILES, docker_root_why(d));
+	probe_way_in(d, CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS | CUBE_CAP_ADOPT);
+	if (docker_root_why(d) != NULL) /* through them the agent gets in where there is no door */
+		probe_lacks(d, CUBE_CAP_FILES | CUBE_CAP_ADOPT, docker_root_why(d));
 	if (!e->memory)
 		probe_lacks(d, CUBE_CAP_MEMORY, "the engine has no control group for memory");
 	if (!e->cpus)

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Containers as sandboxes: an engine that is not there; as root, one of our own, what others do to its containers, a
-# daemon that is killed, an engine that is killed.
+# Containers as sandboxes: an engine that is not there; as root, one of our own, a daemon that is killed. What others do
+# at the engine is in docker_others.sh.
 . "$(dirname "$0")/lib.sh"
 require curl
 CONF=$WORK/cubefs.conf
-ENGINE=$(dirname "$0")/../engine.sh
 
 # ---- nobody there ----
 
@@ -33,18 +32,7 @@ fi
 
 # ---- an engine ----
 
-command -v dockerd >/dev/null || skip 'dockerd is not installed'
-D=$WORK/engine
-on_exit "$ENGINE" down docker "$D"
-"$ENGINE" up docker "$D" >"$WORK/engine.out" 2>&1 || fail "no engine: $(cat "$WORK/engine.out")"
-printf '[backend docker]\nurl = unix://%s/sock\ntemplate = cubefs-test\n' "$D" >"$CONF"
-api() { # METHOD PATH
-	curl -sSf --unix-socket "$D/sock" -X "$1" "http://engine/v1.41$2"
-}
-boxes() { # how many containers the engine has
-	api GET '/containers/json?all=1' | grep -o '"Id":' | wc -l
-}
-
+start_engine docker
 start_cubefs --config "$CONF"
 sandbox dev label.who=me env.COLOR=blue memory=256M
 check_eq "$(run dev 'cat /etc/name; id -u; pwd; hostname; echo $COLOR')" $'test\n0\n/workspace\ndev\nblue'
@@ -160,53 +148,7 @@ start_cubefs --config "$CONF"
 check_eq "$(cat <>"$MNT/dev/jobs/long/exit")" 3
 check_eq "$(cat "$MNT/dev/jobs/long/stdout")" "$(seq 40)"
 
-# ---- what others do is seen when they do it, and is an event ----
-
-told() { # NAME EVENT: how often
-	grep -c "\"sandbox\":\"$1\",\"event\":\"$2\"" "$MNT/events" || true
-}
-paused=$(told dev paused) resumed=$(told dev resumed)
-api POST "/containers/$id/pause" >"$WORK/out"
-wait_for 20 state_is dev paused
-api POST "/containers/$id/unpause" >"$WORK/out"
-wait_for 20 state_is dev running
-wait_for 20 eval '[ "$(told dev paused)" = $((paused + 1)) ] && [ "$(told dev resumed)" = $((resumed + 1)) ]'
-check_eq "$(run dev 'cat /workspace/f')" kept
-api POST "/containers/$id/pause" >"$WORK/out"
-wait_for 20 state_is dev paused
-check_eq "$(run dev 'cat /workspace/f')" kept
-api POST "/containers/$id/kill" >"$WORK/out"
-wait_for 20 state_is dev stopped
-expect_errno EHOSTDOWN put "$MNT/dev/exec" true
-api POST "/containers/$id/start" >"$WORK/out"
-wait_for 20 state_is dev running
-check_eq "$(run dev 'cat /workspace/f')" kept
-api POST "/containers/$id/restart?t=0" >"$WORK/out"
-wait_for 20 eval '[ "$(run dev "cat /workspace/f" 2>/dev/null)" = kept ]'
-put "$MNT/dev/ctl" 'stop 0'
-api DELETE "/containers/$id?force=1" >"$WORK/out"
-wait_for 20 state_is dev error
-check_match "$(cat "$MNT/dev/status")" 'reason lost|terminal yes'
-wait_for 20 eval '[ "$(told dev lost)" = 1 ]'
 rmdir "$MNT/dev"
-wait_for 20 eval '[ "$(boxes)" = 0 ]'
-
-# ---- the engine is killed, and comes back ----
-
-sandbox two
-id=cubefs-$(field "$MNT/two/status" id)
-kill -KILL "$(cat "$D/pid")"
-wait_for 20 daemon_ended "$(cat "$D/pid")"
-expect_error EHOSTUNREACH "$MNT/error" 'nobody listens' put "$MNT/ctl" 'create three'
-"$ENGINE" again docker "$D" >"$WORK/engine.out" 2>&1 || fail "no engine: $(cat "$WORK/engine.out")"
-sandbox three
-check_eq "$(run three 'echo here')" here
-wait_for 60 state_is two stopped
-put "$MNT/two/ctl" start
-check_eq "$(run two 'echo here')" here
-api POST "/containers/$id/pause" >"$WORK/out" # it tells again
-wait_for 20 state_is two paused
-rmdir "$MNT/two" "$MNT/three"
 wait_for 20 eval '[ "$(boxes)" = 0 ]'
 stop_cubefs
 check_eq "$(ls -A "$STATE/backends/docker/cubes")" ''

@@ -270,6 +270,30 @@ inside_root() { # NAME
 	fail "no process of $1 is to be found"
 }
 
+# ---- a container engine (tests/engine.sh), for root ----
+
+ENGINE=$(dirname "$0")/../engine.sh
+
+# Starts one below $D that is ended with the test, and has $CONF name it.
+start_engine() { # KIND
+	D=$WORK/engine
+	CONF=$WORK/cubefs.conf
+	on_exit "$ENGINE" down "$1" "$D"
+	"$ENGINE" up "$1" "$D" >"$WORK/engine.out" 2>&1 || {
+		[ "$?" -ne 77 ] || skip "$(cat "$WORK/engine.out")"
+		fail "no engine: $(cat "$WORK/engine.out")"
+	}
+	printf '[backend docker]\nurl = unix://%s/sock\ntemplate = cubefs-test\n' "$D" >"$CONF"
+}
+
+api() { # METHOD PATH: what the engine answers
+	curl -sSf --unix-socket "$D/sock" -X "$1" "http://engine/v1.41$2"
+}
+
+boxes() { # how many containers it has
+	api GET '/containers/json?all=1' | grep -o '"Id":' | wc -l
+}
+
 # ---- the end ----
 
 state_empty() { # STATE
