@@ -121,6 +121,24 @@ int cube_files_getattr(struct cube_files_space *s, uint64_t id, struct cube_file
 	return r < 0 ? r : cube_fattr_get(n, ret);
 }
 
+int cube_files_birth(struct cube_files_space *s, uint64_t id, struct timespec *ret)
+{
+	cube_auto_fdoor d = {.n = NULL};
+	struct statx x;
+	int r = cube_fdoor_open(s, id, 0, &d);
+
+	if (r == 0 && d.fd == NULL)
+		r = -ENODATA;
+	if (r == 0 && statx(d.fd->fd, "", AT_EMPTY_PATH, STATX_BTIME, &x) < 0)
+		r = -errno;
+	if (r == 0 && (x.stx_mask & STATX_BTIME) == 0)
+		r = -ENODATA;
+	if (r < 0)
+		return r;
+	*ret = (struct timespec){.tv_sec = x.stx_btime.tv_sec, .tv_nsec = x.stx_btime.tv_nsec};
+	return 0;
+}
+
 ssize_t cube_files_readlink(struct cube_files_space *s, uint64_t id, char *buf, size_t size)
 {
 	cube_auto_fnode n = NULL;

@@ -116,6 +116,8 @@ void cube_files_forget(struct cube_files_space *s, uint64_t id, uint64_t n);
 /* @h may be NULL; with it, an unlinked file answers too. */
 int cube_files_getattr(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h,
 		       struct stat *ret);
+/* When it was made; -ENODATA: its file system does not say. */
+int cube_files_birth(struct cube_files_space *s, uint64_t id, struct timespec *ret);
 
 #define CUBE_SET_MODE      1u
 #define CUBE_SET_UID       2u
@@ -163,6 +165,10 @@ int cube_files_open(struct cube_files_space *s, uint64_t id, int flags, struct c
 int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
 		      const char *name, int flags, mode_t mode, struct cube_files_entry *ret,
 		      struct cube_files_handle **ret_h);
+/* A file without a name in @parent, as O_TMPFILE makes it; link gives it one, unless @flags have O_EXCL. */
+int cube_files_tmpfile(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
+		       int flags, mode_t mode, struct cube_files_entry *ret,
+		       struct cube_files_handle **ret_h);
 /* @c has opened it with O_TRUNC: that takes the same bits as a write (cube_files_written). */
 void cube_files_truncated(struct cube_files_handle *h, const struct cube_files_cred *c);
 /* The descriptor behind, for splice and passthrough; the handle's. */

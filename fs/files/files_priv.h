@@ -173,6 +173,8 @@ void cube_fnode_auto(struct cube_fnode **n);
 /* The node of what was seen as @name in @parent: pinned, and with one look-up more if @count. */
 int cube_fnode_intern(struct cube_fnode *parent, const char *name, const struct cube_fpeek *seen, bool count,
 		      struct cube_fnode **ret);
+/* The node of a file in the mount of @dir that has no name: pinned, and with one look-up. */
+int cube_fnode_nameless(struct cube_fnode *dir, const struct cube_fpeek *seen, struct cube_fnode **ret);
 /* The root's node of a new tree. */
 int cube_fnode_new_root(struct cube_files *f);
 void cube_fnode_count(struct cube_fnode *n); /* one look-up more of one that is pinned */

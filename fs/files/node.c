@@ -234,6 +234,21 @@ int cube_fnode_intern(struct cube_fnode *parent, const char *name, const struct 
 	return r;
 }
 
+int cube_fnode_nameless(struct cube_fnode *dir, const struct cube_fpeek *seen, struct cube_fnode **ret)
+{
+	struct cube_files_space *s = dir->tree->space;
+	struct cube_fnode *n;
+
+	(void)pthread_rwlock_wrlock(&s->lock);
+	n = node_for_locked(dir, seen);
+	if (n != NULL) {
+		cube_fkept_node_locked(n);
+		*ret = node_use_locked(n, true);
+	}
+	(void)pthread_rwlock_unlock(&s->lock);
+	return n == NULL ? -ENOMEM : 0;
+}
+
 int cube_fnode_new_root(struct cube_files *f)
 {
 	struct cube_files_space *s = f->space;

@@ -204,7 +204,7 @@ int cube_files_opendir(struct cube_files_space *s, uint64_t id, struct cube_file
 	return open_fd(d.n, d.fd->fd, O_RDONLY | O_DIRECTORY, true, ret);
 }
 
-/* The file that create has made at @fd. */
+/* The file that has been made at @fd; @name NULL: it has none. */
 static int create_made(const struct cube_fdoor *d, const char *name, int fd, int flags, mode_t mode,
 		       struct cube_files_entry *ret, struct cube_files_handle **ret_h)
 {
@@ -221,7 +221,8 @@ static int create_made(const struct cube_fdoor *d, const char *name, int fd, int
 		(void)fchmod(fd, (seen.st.st_mode & 07000) | (mode & 0777));
 	if (fstat(fd, &seen.st) < 0)
 		return -errno;
-	r = cube_fnode_intern(d->n, name, &seen, true, &n);
+	r = name != NULL ? cube_fnode_intern(d->n, name, &seen, true, &n)
+			 : cube_fnode_nameless(d->n, &seen, &n);
 	if (r < 0)
 		return r;
 	ret->id = n->id;
@@ -234,17 +235,17 @@ static int create_made(const struct cube_fdoor *d, const char *name, int fd, int
 	return r;
 }
 
-/* -EEXIST: there is something. */
+/* @how beside the flags: O_CREAT | O_EXCL takes one step as openat2 does, and O_TMPFILE none. -EEXIST: there is
+ * something. */
 static int create_new(const struct cube_fdoor *d, const struct cube_files_cred *c, const char *name,
 		      int flags, mode_t mode, int *ret_fd)
 {
-	const int how = (OPEN_OWN(flags) & OPEN_FLAGS & ~O_TRUNC) | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY |
-			O_NONBLOCK | O_CLOEXEC;
+	const int how = (flags & ~(O_APPEND | O_TRUNC)) | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK | O_CLOEXEC;
 	int fd, r, entered = cube_fowner_enter(d->n->tree, c);
 
 	if (entered < 0)
 		return entered;
-	fd = openat(d->fd->fd, name, how, mode & 07777); /* with O_EXCL it takes one step as openat2 does */
+	fd = openat(d->fd->fd, name, how, mode & 07777);
 	r = fd < 0 ? -errno : 0;
 	cube_fowner_leave(entered);
 	*ret_fd = fd;
@@ -279,7 +280,7 @@ int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *
 		return r;
 	/* What is there and what is not may change between the two, but not for ever. */
 	for (int i = 0; i < 100; i++) {
-		r = create_new(&d, c, name, flags, mode, &fd);
+		r = create_new(&d, c, name, (flags & OPEN_FLAGS) | O_CREAT | O_EXCL, mode, &fd);
 		if (r == 0)
 			return create_made(&d, name, fd, flags & OPEN_FLAGS, mode, ret, ret_h);
 		if (r != -EEXIST || (flags & O_EXCL) != 0)
@@ -289,4 +290,17 @@ int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *
 			return r;
 	}
 	return r;
+}
+
+int cube_files_tmpfile(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t parent,
+		       int flags, mode_t mode, struct cube_files_entry *ret, struct cube_files_handle **ret_h)
+{
+	cube_auto_fdoor d = {.n = NULL};
+	int fd, r = cube_fdoor_open(s, parent, CUBE_DOOR_DIR | CUBE_DOOR_WRITE, &d);
+
+	if (r == 0 && (flags & O_ACCMODE) == O_ACCMODE)
+		r = -EINVAL;
+	if (r == 0)
+		r = create_new(&d, c, ".", (flags & (OPEN_FLAGS | O_EXCL)) | O_TMPFILE, mode, &fd);
+	return r < 0 ? r : create_made(&d, NULL, fd, flags & OPEN_FLAGS, mode, ret, ret_h);
 }

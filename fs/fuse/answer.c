@@ -2,6 +2,8 @@
 /* What the tree answers, in the kernel's words. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "backends/base/alloc.h"
 #include "fs/fuse/priv.h"
@@ -27,7 +29,7 @@ static void answer_name(struct cube_fuse_call *c)
 
 static void answer_attr(struct cube_fuse_call *c)
 {
-	(void)fuse_reply_attr(c->a.req, &c->r.entry.st, c->r.entry.attr_timeout);
+	(void)cube_fuse_reply_attr(&c->a, &c->r.entry.st, c->r.entry.attr_timeout, NULL);
 }
 
 static void answer_nothing(struct cube_fuse_call *c)
@@ -99,6 +101,45 @@ static struct cube_fuse_attr answer_stat(const struct stat *st)
 		.rdev = (uint32_t)st->st_rdev,
 		.blksize = (uint32_t)st->st_blksize,
 	};
+}
+
+static struct cube_fuse_time answer_sx_time(const struct timespec *t)
+{
+	return (struct cube_fuse_time){.sec = t->tv_sec, .nsec = (uint32_t)t->tv_nsec};
+}
+
+static int answer_statx(fuse_req_t req, const struct stat *st, double timeout, const struct timespec *birth)
+{
+	struct cube_fuse_statx_out out = {
+		.mask = STATX_BASIC_STATS | (birth != NULL ? STATX_BTIME : 0),
+		.blksize = (uint32_t)st->st_blksize,
+		.nlink = (uint32_t)st->st_nlink,
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.mode = (uint16_t)st->st_mode,
+		.ino = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.blocks = (uint64_t)st->st_blocks,
+		.atime = answer_sx_time(&st->st_atim),
+		.ctime = answer_sx_time(&st->st_ctim),
+		.mtime = answer_sx_time(&st->st_mtim),
+		.rdev_major = major(st->st_rdev),
+		.rdev_minor = minor(st->st_rdev),
+	};
+
+	_Static_assert(sizeof(out) == 288, "the kernel's fuse_statx_out");
+	if (birth != NULL)
+		out.btime = answer_sx_time(birth);
+	answer_time(timeout, &out.attr_valid, &out.attr_valid_nsec);
+	return fuse_reply_buf(req, (const char *)&out, sizeof(out));
+}
+
+int cube_fuse_reply_attr(const struct cube_fuse_args *a, const struct stat *st, double timeout,
+			 const struct timespec *birth)
+{
+	if (a->asked == CUBE_FUSE_STATX)
+		return answer_statx(a->req, st, timeout, birth);
+	return fuse_reply_attr(a->req, st, timeout);
 }
 
 int cube_fuse_reply_created(fuse_req_t req, const struct fuse_entry_param *e, uint64_t fh, int32_t id)
@@ -216,6 +257,8 @@ void cube_fuse_answer(struct cube_fuse_call *c, int result)
 {
 	if (c->r.op == CUBE_REQ_RELEASE)
 		cube_fh_give(&c->a.f->fh, c->a.fi.fh);
+	if (result < 0 && c->a.asked == CUBE_FUSE_TMPFILE)
+		result = -EOPNOTSUPP; /* nothing of ours is without a name */
 	if (result < 0 && c->fh != 0)
 		cube_fh_give(&c->a.f->fh, c->fh);
 	if (result < 0)

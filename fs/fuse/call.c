@@ -26,6 +26,7 @@ struct cube_fuse_args cube_fuse_args_of(fuse_req_t req, uint64_t node)
 				       .req = req,
 				       .node = node,
 				       .unique = now.unique,
+				       .asked = cube_fuse_newer_asked(),
 				       .again = now.again};
 }
 

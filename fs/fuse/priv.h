@@ -64,6 +64,7 @@ struct cube_fuse_args {
 	bool has_fi;
 	struct cube_poller *poller;
 	uint64_t unique;    /* of the request */
+	uint32_t asked;     /* the kernel's word for it (newer.h) */
 	bool again;         /* it was begun by a worker before, and may have been done */
 	uint64_t shown_ino; /* 0, or the number that our own node has for a real directory */
 };
@@ -100,6 +101,9 @@ int cube_fuse_list_entry(struct cube_req *r, const char *name, const struct cube
 			 uint64_t next);
 /* The reply to an open, with flags that libfuse has no field for. */
 int cube_fuse_reply_open(fuse_req_t req, uint64_t fh, uint32_t flags);
+/* The attributes, for whichever request asked; @birth NULL: nobody knows when it was made. */
+int cube_fuse_reply_attr(const struct cube_fuse_args *a, const struct stat *st, double timeout,
+			 const struct timespec *birth);
 /* Those of a real file: with @id 0 it is served, else its data passes through. */
 int cube_fuse_reply_passing(fuse_req_t req, uint64_t fh, int32_t id);
 int cube_fuse_reply_created(fuse_req_t req, const struct fuse_entry_param *e, uint64_t fh, int32_t id);

@@ -26,6 +26,27 @@ struct cube_fuse_attr {
 	uint32_t mode, nlink, uid, gid, rdev, blksize, flags;
 };
 
+struct cube_fuse_time {
+	int64_t sec;
+	uint32_t nsec;
+	int32_t reserved;
+};
+
+/* The answer to STATX (Linux 6.6), its fields as those of struct statx. */
+struct cube_fuse_statx_out {
+	uint64_t attr_valid;
+	uint32_t attr_valid_nsec, out_flags;
+	uint64_t spare[2];
+	uint32_t mask, blksize;
+	uint64_t attributes;
+	uint32_t nlink, uid, gid;
+	uint16_t mode, spare0;
+	uint64_t ino, size, blocks, attributes_mask;
+	struct cube_fuse_time atime, btime, ctime, mtime;
+	uint32_t rdev_major, rdev_minor, dev_major, dev_minor;
+	uint64_t spare2[14];
+};
+
 struct cube_fuse_entry_out {
 	uint64_t nodeid, generation, entry_valid, attr_valid;
 	uint32_t entry_valid_nsec, attr_valid_nsec;

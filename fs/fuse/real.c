@@ -46,13 +46,17 @@ static void real_answer_entry(const struct cube_fuse_args *a, int code, const st
 
 static void real_answer_attr(const struct cube_fuse_args *a, int code, struct stat *st)
 {
+	struct timespec birth, *known = NULL;
+
 	if (code < 0) {
 		(void)fuse_reply_err(a->req, -code);
 		return;
 	}
 	if (a->shown_ino != 0)
 		st->st_ino = a->shown_ino;
-	(void)fuse_reply_attr(a->req, st, REAL_TIMEOUT);
+	if (a->asked == CUBE_FUSE_STATX && cube_files_birth(a->f->files, a->node, &birth) == 0)
+		known = &birth;
+	(void)cube_fuse_reply_attr(a, st, REAL_TIMEOUT, known);
 }
 
 void cube_fuse_real_lookup(const struct cube_fuse_args *a)
@@ -214,7 +218,10 @@ void cube_fuse_real_create(const struct cube_fuse_args *a)
 	real_uses(a, a->node);
 	if (a->again)
 		flags &= ~O_EXCL; /* it may be there since it was made for this very request */
-	code = cube_files_create(a->f->files, &cred, a->node, a->name, flags, a->mode, &e, &h);
+	if (a->asked == CUBE_FUSE_TMPFILE)
+		code = cube_files_tmpfile(a->f->files, &cred, a->node, a->fi.flags, a->mode, &e, &h);
+	else
+		code = cube_files_create(a->f->files, &cred, a->node, a->name, flags, a->mode, &e, &h);
 	if (code == 0) {
 		code = cube_fuse_real_opened(a, e.id, h, &open);
 		if (code < 0)

@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
+#include <time.h>
 
 #include "tests/posix/suite.h"
 
@@ -118,11 +119,23 @@ static void nodes_statx(void)
 /* When it was made, which overlayfs tells where the file system below does. */
 static void nodes_birth(void)
 {
-	struct statx x;
+	const long long begin = time(NULL);
+	struct statx x, y;
 
 	(void)suite_file("f", "text");
-	OK(statx(AT_FDCWD, "f", 0, STATX_BTIME, &x));
-	IS(x.stx_mask & STATX_BTIME, STATX_BTIME);
+	OK(statx(AT_FDCWD, "f", 0, STATX_BTIME | STATX_BASIC_STATS, &x));
+	IS(x.stx_mask & (STATX_BTIME | STATX_BASIC_STATS), STATX_BTIME | STATX_BASIC_STATS);
+	IS(x.stx_btime.tv_sec >= begin - 1 && x.stx_btime.tv_sec <= begin + 600, true);
+	IS(x.stx_size, 4);
+	IS(x.stx_nlink, 1);
+	IS(x.stx_mode, suite_stat("f").st_mode);
+	IS(x.stx_ino == suite_stat("f").st_ino, true);
+	IS(x.stx_mtime.tv_nsec == suite_stat("f").st_mtim.tv_nsec, true);
+	OK(utimensat(AT_FDCWD, "f", (struct timespec[2]){{.tv_sec = 7}, {.tv_sec = 9}}, 0));
+	OK(statx(AT_FDCWD, "f", 0, STATX_BTIME, &y));
+	IS(y.stx_btime.tv_sec == x.stx_btime.tv_sec && y.stx_btime.tv_nsec == x.stx_btime.tv_nsec, true);
+	OK(statx(AT_FDCWD, ".", 0, STATX_BTIME, &y));
+	IS(y.stx_mask & STATX_BTIME, STATX_BTIME);
 }
 
 static void nodes_statfs(void)

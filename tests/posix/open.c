@@ -225,6 +225,7 @@ static void open_unlinked_directory(void)
 
 static void open_tmpfile(void)
 {
+	char path[64];
 	struct stat st;
 	int fd = open(".", O_TMPFILE | O_RDWR, 0600);
 
@@ -232,7 +233,24 @@ static void open_tmpfile(void)
 	OK(fstat(fd, &st));
 	IS(st.st_nlink, 0);
 	IS(write(fd, "x", 1), 1);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	OK(linkat(AT_FDCWD, path, AT_FDCWD, "named", AT_SYMLINK_FOLLOW));
+	IS(suite_has("named", "x"), true);
+	IS(suite_stat("named").st_ino == st.st_ino, true);
+	IS(suite_stat("named").st_nlink, 1);
+	IS(suite_mode("named"), 0600);
+	IS(write(fd, "y", 1), 1);
 	OK(close(fd));
+	IS(suite_has("named", "xy"), true);
+	fd = open(".", O_TMPFILE | O_WRONLY | O_EXCL, 0666);
+	OK(fd);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	FAILS(ENOENT, linkat(AT_FDCWD, path, AT_FDCWD, "never", AT_SYMLINK_FOLLOW));
+	OK(fstat(fd, &st));
+	IS(st.st_mode & 07777, 0644);
+	OK(close(fd));
+	FAILS(EINVAL, open(".", O_TMPFILE | O_RDONLY, 0600));
+	FAILS(ENOTDIR, open("named", O_TMPFILE | O_RDWR, 0600));
 }
 
 static void open_self(void)

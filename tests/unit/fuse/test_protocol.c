@@ -20,6 +20,8 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "fs/fuse/fuse.h"
+#include "fs/fuse/newer.h"
+#include "fs/fuse/raw.h"
 
 #define KERNEL_STREAM  16u /* FOPEN_STREAM */
 #define KERNEL_NOFLUSH 32u
@@ -339,6 +341,7 @@ static void check_never_enosys(void **state)
 		{FUSE_OPENDIR, 0, sizeof(struct fuse_open_in), NULL},
 		{FUSE_MKNOD, -ENOENT, sizeof(struct fuse_mknod_in), "x"},
 		{FUSE_CREATE, -ENOENT, sizeof(struct fuse_create_in), "x"},
+		{CUBE_FUSE_TMPFILE, -EOPNOTSUPP, sizeof(struct fuse_create_in), "/"},
 		{FUSE_MKDIR, -ENOENT, sizeof(struct fuse_mkdir_in), "x"},
 		{FUSE_SYMLINK, -EPERM, 0, "x"},
 		{FUSE_LINK, -EPERM, sizeof(struct fuse_link_in), "x"},
@@ -498,6 +501,33 @@ static void check_no_news_of_its_own(void **state)
 	assert_int_equal(in.h.error, 0);
 }
 
+/* Of what is made up too, and at the place where each field is asked for by one who does not know ours. */
+static void check_statx(void **state)
+{
+	struct {
+		uint32_t getattr_flags, reserved;
+		uint64_t fh;
+		uint32_t sx_flags, sx_mask;
+	} ask = {.sx_mask = 0xfff};
+	uint64_t dev = node_of(FUSE_ROOT_ID, "dev");
+	struct fuse_attr_out attr;
+	uint32_t words[72];
+	uint16_t mode;
+	uint64_t ino;
+
+	(void)state;
+	assert_int_equal(call(FUSE_GETATTR, dev, &ask, sizeof(struct fuse_getattr_in)), 0);
+	memcpy(&attr, in.body, sizeof(attr));
+	assert_int_equal(call(CUBE_FUSE_STATX, dev, &ask, sizeof(ask)), 0);
+	assert_int_equal(in.h.len, sizeof(in.h) + sizeof(words));
+	memcpy(words, in.body, sizeof(words));
+	assert_int_equal(words[8], 0x7ff); /* all but the time it was made */
+	memcpy(&mode, &words[15], sizeof(mode));
+	assert_int_equal(mode, attr.attr.mode);
+	memcpy(&ino, &words[16], sizeof(ino));
+	assert_true(ino == attr.attr.ino);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -507,6 +537,7 @@ int main(void)
 		cmocka_unit_test(check_never_enosys),
 		cmocka_unit_test(check_no_xattrs),
 		cmocka_unit_test(check_never_enosys_open),
+		cmocka_unit_test(check_statx),
 		cmocka_unit_test(check_interrupt),
 		cmocka_unit_test(check_news_first),
 		cmocka_unit_test(check_no_news_of_its_own),
