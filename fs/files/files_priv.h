@@ -113,6 +113,8 @@ struct cube_files_space {
 	struct cube_list lru; /* directories that are open, the next to be closed first */
 	unsigned n_lru, max_lru;
 	pthread_mutex_t locks;
+	pthread_cond_t released; /* with `locks`: n_released went on */
+	unsigned long n_released;
 	struct cube_flockwait *lockwait; /* started when needed; under `locks` */
 };
 
@@ -351,6 +353,7 @@ struct cube_files_handle {
 	struct cube_ffd *fd;  /* NULL: a void directory */
 	int flags;            /* those it was opened with */
 	bool is_dir;
+	atomic_bool closing; /* a descriptor of it was closed, which may have been the last */
 	struct cube_list in_node, in_tree;
 	struct cube_fdirbuf *dir; /* under `mutex` */
 	pthread_mutex_t mutex;    /* directories */
@@ -370,6 +373,8 @@ void cube_fdirbuf_free(struct cube_fdirbuf *b);
 /* ---- lock.c ---- */
 /* Those of the owners that came through this handle, which is closed. */
 void cube_flock_drop_of(const struct cube_files_handle *h);
+/* A handle is released, and whatever was locked through it. */
+void cube_flock_released(struct cube_files_space *s);
 /* All lock owners' descriptors of a node; for its end (detached: voided). */
 void cube_flock_drop_all(struct cube_fnode *n);
 

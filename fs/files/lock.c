@@ -12,7 +12,11 @@
  * on; a range that it wants to lock for writing is first given up on the other. Another process may slip in
  * at that moment: the price for something that hardly any program does.
  *
- * flock(2) locks belong to the open file description, which a handle is: they are put on the handle's own. */
+ * flock(2) locks belong to the open file description, which a handle is: they are put on the handle's own.
+ *
+ * The kernel tells of each close before it returns (flush), but of the last one of an open file behind its back
+ * (release), with which flock's and open file descriptions' locks go. Who does not wait for a lock would find it taken
+ * by one who has closed the file: so he waits for that release. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -307,12 +311,63 @@ int cube_files_flock(struct cube_files_handle *h, uint64_t owner, int op, struct
 	return cube_fhandle_ok(h) < 0 ? -ESTALE : r;
 }
 
+/* Is another open of the file about to be released? @forget: none is from now on. */
+static bool lock_closing(const struct cube_files_handle *h, bool forget)
+{
+	struct cube_files_space *s = h->n->tree->space;
+	bool any = false;
+
+	(void)pthread_rwlock_rdlock(&s->lock);
+	cube_list_each (l, &h->n->handles) {
+		struct cube_files_handle *o = cube_list_entry(l, struct cube_files_handle, in_node);
+
+		if (o == h)
+			continue;
+		any = any || atomic_load(&o->closing);
+		if (forget)
+			atomic_store(&o->closing, false);
+	}
+	(void)pthread_rwlock_unlock(&s->lock);
+	return any;
+}
+
+bool cube_files_lock_soon(struct cube_files_handle *h, uint64_t until)
+{
+	const struct timespec at = {.tv_sec = (time_t)(until / 1000000000u),
+				    .tv_nsec = (long)(until % 1000000000u)};
+	struct cube_files_space *s = h->n->tree->space;
+	unsigned long seen;
+	int r = 0;
+
+	(void)pthread_mutex_lock(&s->locks);
+	seen = s->n_released;
+	(void)pthread_mutex_unlock(&s->locks);
+	if (!lock_closing(h, false))
+		return false;
+	(void)pthread_mutex_lock(&s->locks);
+	while (s->n_released == seen && r == 0)
+		r = pthread_cond_clockwait(&s->released, &s->locks, CLOCK_MONOTONIC, &at);
+	(void)pthread_mutex_unlock(&s->locks);
+	if (r != 0)
+		(void)lock_closing(h, true);
+	return r == 0;
+}
+
+void cube_flock_released(struct cube_files_space *s)
+{
+	(void)pthread_mutex_lock(&s->locks);
+	s->n_released++;
+	(void)pthread_cond_broadcast(&s->released);
+	(void)pthread_mutex_unlock(&s->locks);
+}
+
 int cube_files_flush(struct cube_files_handle *h, uint64_t lock_owner)
 {
 	struct cube_files_space *s = h->n->tree->space;
 	struct lock_owner *o;
 	int r = cube_fhandle_ok(h), fd;
 
+	atomic_store(&h->closing, true);
 	(void)pthread_mutex_lock(&s->locks);
 	o = lock_find_locked(h->n, lock_owner);
 	if (o != NULL)

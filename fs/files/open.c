@@ -107,6 +107,7 @@ void cube_files_release(struct cube_files_handle *h)
 	else
 		cube_flock_drop_of(h);
 	cube_ffd_unref(h->fd);
+	cube_flock_released(s);
 	cube_fdirbuf_free(h->dir);
 	(void)pthread_mutex_destroy(&h->mutex);
 	cube_fnode_unpin(h->n);

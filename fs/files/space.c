@@ -53,6 +53,7 @@ static int space_init_locks(struct cube_files_space *s)
 	(void)pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	r = pthread_rwlock_init(&s->lock, &attr);
 	(void)pthread_rwlockattr_destroy(&attr);
+	(void)pthread_cond_init(&s->released, NULL);
 	return r != 0 ? -r : -pthread_mutex_init(&s->locks, NULL);
 }
 
@@ -108,6 +109,7 @@ void cube_files_space_free(struct cube_files_space *s)
 		(void)close(s->fds_dir);
 	if (s->nothing >= 0)
 		(void)close(s->nothing);
+	(void)pthread_cond_destroy(&s->released);
 	(void)pthread_mutex_destroy(&s->locks);
 	(void)pthread_rwlock_destroy(&s->lock);
 	cube_free(s);

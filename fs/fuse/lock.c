@@ -5,10 +5,13 @@
 #include <sys/file.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/clock.h"
 #include "fs/fuse/priv.h"
 
 #define LOCK_STACK   (128u << 10)
 #define LOCK_THREADS 1024
+#define LOCK_CLOSING                                                                                         \
+	100000000u /* ns: how long the end of an open file is waited for whose descriptor was closed */
 
 struct lock_call {
 	struct cube_fuse *f;
@@ -138,11 +141,24 @@ fail:
 	(void)fuse_reply_err(req, -code);
 }
 
+static bool lock_taken(int code)
+{
+	return code == -EAGAIN || code == -EACCES;
+}
+
 static void lock_set(const struct lock_call *l, bool wait)
 {
 	int code = l->handle == NULL ? -ESTALE : lock_do(l, false);
+	uint64_t until = 0;
 
-	if (wait && (code == -EAGAIN || code == -EACCES))
+	while (!wait && lock_taken(code)) {
+		if (until == 0)
+			until = cube_clock_mono() + LOCK_CLOSING;
+		if (!cube_files_lock_soon(l->handle, until))
+			break;
+		code = lock_do(l, false);
+	}
+	if (wait && lock_taken(code))
 		lock_wait(l);
 	else
 		(void)fuse_reply_err(l->req, -code);

@@ -26,7 +26,8 @@ static void locks_pause(void)
 	(void)nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL);
 }
 
-/* What went with the close of a descriptor may take a moment, since nobody waits for it. */
+/* What went with the close of a descriptor may take a moment for the inside, and for locks of directories, since nobody
+ * waits for it. */
 static int lock_soon(int fd, int cmd, short type, off_t start, off_t len)
 {
 	int r = lock(fd, cmd, type, start, len);
@@ -65,7 +66,7 @@ static void locks_flock(void)
 	OK(close(a));
 	FAILS(EWOULDBLOCK, flock(b, LOCK_SH | LOCK_NB));
 	OK(close(c));
-	OK(flock_soon(b, LOCK_EX | LOCK_NB)); /* a descriptor for reading will do */
+	OK(flock(b, LOCK_EX | LOCK_NB)); /* a descriptor for reading will do */
 	FAILS(EINVAL, flock(b, 77));
 	FAILS(EBADF, flock(-1, LOCK_SH));
 	OK(close(b));
@@ -157,8 +158,29 @@ static void locks_ofd(void)
 	FAILS(EAGAIN, lock(b, F_OFD_SETLK, F_WRLCK, 5, 1));
 	FAILS(EAGAIN, lock(b, F_SETLK, F_WRLCK, 5, 1)); /* the two kinds know each other */
 	OK(close(a));
-	OK(lock_soon(b, F_OFD_SETLK, F_WRLCK, 5, 1));
+	OK(lock(b, F_OFD_SETLK, F_WRLCK, 5, 1));
 	OK(close(b));
+}
+
+/* The next one has it at once, whoever had it before. */
+static void locks_closed(void)
+{
+	int fd, other, taken = 0;
+
+	for (int i = 0; i < 200; i++) {
+		fd = open("f", O_RDWR | O_CREAT, 0600);
+		taken += flock(fd, LOCK_EX | LOCK_NB) < 0;
+		taken += lock(fd, F_OFD_SETLK, F_WRLCK, 0, 0) < 0;
+		(void)close(fd);
+	}
+	IS(taken, 0);
+	fd = open("f", O_RDWR);
+	OK(flock(fd, LOCK_EX));
+	OK(close(dup(fd))); /* which ends nothing */
+	other = open("f", O_RDWR);
+	FAILS(EWOULDBLOCK, flock(other, LOCK_SH | LOCK_NB));
+	FAILS(EWOULDBLOCK, flock(other, LOCK_SH | LOCK_NB));
+	OK(close(fd) + close(other));
 }
 
 /* ---- waiting ---- */
@@ -323,6 +345,7 @@ const struct suite_case suite_locks[] = {
 	{"locks.posix", locks_posix, 0},
 	{"locks.posix_shared", locks_posix_shared, 0},
 	{"locks.ofd", locks_ofd, 0},
+	{"locks.closed", locks_closed, 0},
 	{"locks.wait", locks_wait, 0},
 	{"locks.wait_killed", locks_wait_killed, 0},
 	{"locks.wait_interrupted", locks_wait_interrupted, 0},

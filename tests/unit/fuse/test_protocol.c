@@ -531,16 +531,11 @@ static void check_statx(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_fresh),
-		cmocka_unit_test(check_timeouts),
-		cmocka_unit_test(check_open_flags),
-		cmocka_unit_test(check_never_enosys),
-		cmocka_unit_test(check_no_xattrs),
-		cmocka_unit_test(check_never_enosys_open),
-		cmocka_unit_test(check_statx),
-		cmocka_unit_test(check_interrupt),
-		cmocka_unit_test(check_news_first),
-		cmocka_unit_test(check_no_news_of_its_own),
+		cmocka_unit_test(check_fresh),      cmocka_unit_test(check_timeouts),
+		cmocka_unit_test(check_open_flags), cmocka_unit_test(check_never_enosys),
+		cmocka_unit_test(check_no_xattrs),  cmocka_unit_test(check_never_enosys_open),
+		cmocka_unit_test(check_statx),      cmocka_unit_test(check_interrupt),
+		cmocka_unit_test(check_news_first), cmocka_unit_test(check_no_news_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, up, down);
