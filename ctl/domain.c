@@ -148,6 +148,7 @@ static struct cube_domain *domain_new(const struct cube_domain_options *o)
 	d->loop = o->loop;
 	d->conf = o->conf;
 	d->uid = o->uid;
+	d->canary = o->canary;
 	d->gid = o->gid;
 	d->started_wall = cube_clock_wall();
 	d->next_seq = 1;

@@ -10,6 +10,7 @@
 #define CUBEFS_CTL_DOMAIN_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -121,6 +122,8 @@ struct cube_domain {
 	uint32_t port_connections; /* 4096: through exposed ports, at a time */
 	uint64_t disk_reserve;     /* 1 GiB: kept free on the disk that holds the state, ... */
 	uint32_t disk_percent;     /* 5: ... or so much of it, whichever is larger (guard.c) */
+	uint32_t canary_s;         /* 10: so long a mount may be silent; 0: for ever */
+	_Atomic uint32_t *canary;  /* where that is to be seen by the supervisor; NULL */
 };
 
 struct cube_domain_options {
@@ -129,6 +132,7 @@ struct cube_domain_options {
 	struct cube_loop *loop;
 	uid_t uid;
 	gid_t gid;
+	_Atomic uint32_t *canary; /* the setting of that name is shown there; NULL */
 };
 
 /* Opens the configured backends (or the embedded default alone), loads and recovers what the state

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Settings of the daemon: one table for the configuration's [daemon] section and for the root verb `set`. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ static const struct setting settings[] = {
 	{SETTING(port_connections), .min = 1, .max = 100000, .fallback = 4096},
 	{SETTING(disk_reserve), .is_size = true, .min = 0, .max = UINT64_C(1) << 50, .fallback = 1 << 30},
 	{SETTING(disk_percent), .min = 0, .max = 90, .fallback = 5},
+	{SETTING(canary_s), .min = 0, .max = 86400, .fallback = 10},
 };
 
 /* The name that users write: without the unit. */
@@ -82,6 +84,12 @@ static int setting_unknown(const char *key, struct cube_err *err)
 	return r;
 }
 
+static void settings_tell(struct cube_domain *d)
+{
+	if (d->canary != NULL)
+		atomic_store(d->canary, d->canary_s);
+}
+
 int cube_domain_set(struct cube_domain *d, const char *key, const char *value, struct cube_err *err)
 {
 	const struct setting *s = setting_find(key);
@@ -96,6 +104,7 @@ int cube_domain_set(struct cube_domain *d, const char *key, const char *value, s
 				 s->is_size ? "size" : "number", (unsigned long long)s->min,
 				 (unsigned long long)s->max);
 	setting_write(d, s, n);
+	settings_tell(d);
 	return 0;
 }
 
@@ -113,6 +122,7 @@ int cube_settings_load(struct cube_domain *d, struct cube_err *err)
 
 	for (size_t i = 0; i < CUBE_COUNT(settings); i++)
 		setting_write(d, &settings[i], settings[i].fallback);
+	settings_tell(d);
 	for (size_t i = 0; conf != NULL && (key = cube_conf_key(conf, i)) != NULL; i++) {
 		int r = cube_domain_set(d, key, cube_conf_get(conf, key), err);
 

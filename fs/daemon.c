@@ -250,6 +250,7 @@ static int daemon_open(struct daemon *d, struct cube_err *err)
 	if (d->loop == NULL)
 		return cube_fail(err, -ENOMEM, "the event loop cannot be made");
 	o.loop = d->loop;
+	o.canary = d->keep != NULL ? &d->keep->head->canary : NULL;
 	r = daemon_watch_signals(d, err);
 	if (r == 0)
 		r = cube_domain_open(&o, &d->domain, err);

@@ -26,6 +26,25 @@ void cube_revive_begin(struct cube_revive *v)
 	v->began = cube_clock_mono();
 	atomic_fetch_add(&v->keep->head->lives, 1);
 	atomic_store(&v->keep->head->ready, 0);
+	v->serves = 0;
+}
+
+void cube_revive_look(struct cube_revive *v)
+{
+	if (v->serves == 0 && atomic_load(&v->keep->head->ready) != 0)
+		v->serves = cube_clock_mono();
+}
+
+bool cube_revive_hung(struct cube_revive *v, unsigned seconds)
+{
+	uint32_t limit = atomic_load(&v->keep->head->canary);
+
+	if (limit == 0 || seconds < limit || v->serves == 0 || v->serves == UINT64_MAX ||
+	    cube_clock_mono() - v->serves < limit * UINT64_C(1000000000))
+		return false;
+	v->serves = UINT64_MAX;
+	atomic_store(&v->keep->head->hung, seconds);
+	return true;
 }
 
 /* True: told to end meanwhile. */
@@ -39,7 +58,7 @@ static bool revive_wait(int signal_fd, unsigned ms)
 		if (poll(&p, 1, (int)((until - now) / 1000000) + 1) <= 0)
 			continue;
 		while (read(signal_fd, &info, sizeof(info)) == sizeof(info))
-			if (info.ssi_signo != SIGCHLD)
+			if (info.ssi_signo != SIGCHLD && info.ssi_signo != CUBE_REVIVE_SILENT)
 				return true;
 	}
 	return false;

@@ -22,7 +22,9 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/registry.h"
+#include "fs/canary.h"
 #include "fs/daemon.h"
+#include "fs/hung.h"
 #include "fs/revive.h"
 #include "fs/takeover.h"
 #include "fs/keep/keep.h"
@@ -35,6 +37,7 @@
 #define SUPERVISE_FAILED    1
 #define SUPERVISE_LOOK_MS   200
 #define SUPERVISE_STUCK_NS  UINT64_C(2000000000)
+#define SUPERVISE_SILENT    CUBE_REVIVE_SILENT
 
 /* On the line from the worker to the keeper. */
 struct supervise_ask {
@@ -103,6 +106,7 @@ static int supervise_signals(void)
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
 	(void)sigaddset(&set, SIGCHLD);
+	(void)sigaddset(&set, SUPERVISE_SILENT);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
@@ -152,15 +156,17 @@ static void keeper_unmount(struct cube_start *s)
 }
 
 /* One request of the worker; false when there is none. */
-static bool keeper_hear(int line, struct cube_start *s)
+static bool keeper_hear(int line, struct cube_canary *canary, struct cube_start *s)
 {
 	struct supervise_ask ask;
 	int32_t signal;
 
 	if (recv(line, &ask, sizeof(ask), MSG_DONTWAIT) != sizeof(ask))
 		return false;
-	if (ask.what == SUPERVISE_UNMOUNT)
+	if (ask.what == SUPERVISE_UNMOUNT) {
+		cube_canary_done(canary);
 		keeper_unmount(s);
+	}
 	if (ask.what == SUPERVISE_EXIT) {
 		signal = cube_proc_exit_signal(ask.pid);
 		(void)send(line, &signal, sizeof(signal), MSG_NOSIGNAL);
@@ -171,18 +177,23 @@ static bool keeper_hear(int line, struct cube_start *s)
 /* What a watching process reacts to besides signals; -1: none of that. */
 struct supervise_eyes {
 	int signal_fd;
-	int line;   /* requests of the worker */
-	int mounts; /* mountinfo: polled, tells of every change */
+	int line;                   /* requests of the worker */
+	int mounts;                 /* mountinfo: polled, tells of every change */
+	struct cube_canary *canary; /* the keeper's; NULL */
+	struct cube_revive *revive; /* the supervisor's, of the worker; NULL */
 };
 
 /* Has @child ended? What else ended, a holder of open files, is nobody's. */
-static bool supervise_reap(pid_t child, int *status)
+static bool supervise_reap(pid_t child, struct cube_canary *canary, int *status)
 {
 	pid_t pid;
 
-	while ((pid = waitpid(-1, status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, status, WNOHANG)) > 0) {
 		if (pid == child)
 			return true;
+		if (canary != NULL)
+			cube_canary_ended(canary, pid);
+	}
 	return false;
 }
 
@@ -220,6 +231,35 @@ static bool supervise_stuck(pid_t child, uint64_t *since)
 	return *since != 0 && now - *since > SUPERVISE_STUCK_NS;
 }
 
+/* The keeper says, each second, how long the mount has been silent. The worker that does not serve is ended. */
+static void supervise_silence(pid_t worker, const struct supervise_eyes *eyes,
+			      const struct signalfd_siginfo *info, const struct cube_start *s)
+{
+	unsigned seconds = (unsigned)info->ssi_int;
+
+	if (eyes->revive == NULL || info->ssi_code != SI_QUEUE || (pid_t)info->ssi_pid != getppid() ||
+	    !cube_revive_hung(eyes->revive, seconds))
+		return;
+	cube_log(CUBE_LOG_WARNING, "supervise",
+		 "the worker has not answered for %u seconds and is ended: %s/hung.1 says what it was at",
+		 seconds, s->state.path);
+	cube_hung_write(s->state.path, worker, seconds);
+	(void)kill(worker, SIGKILL);
+}
+
+static void supervise_care(pid_t child, const struct supervise_eyes *eyes)
+{
+	unsigned silent;
+
+	if (eyes->revive != NULL)
+		cube_revive_look(eyes->revive);
+	if (eyes->canary == NULL)
+		return;
+	silent = cube_canary_look(eyes->canary);
+	if (silent > 0)
+		(void)sigqueue(child, SUPERVISE_SILENT, (union sigval){.sival_int = (int)silent});
+}
+
 /* Waits for @child, handing signals on to it; *ret_told: one of them told us to end. Its wait status. */
 static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struct cube_start *s,
 			   bool *ret_told)
@@ -237,12 +277,15 @@ static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struc
 		if (supervise_stuck(child, &gone))
 			return SIGKILL;
 		while (read(eyes->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-			if (info.ssi_signo == SIGCHLD)
+			if (info.ssi_signo == SUPERVISE_SILENT)
+				supervise_silence(child, eyes, &info, s);
+			if (info.ssi_signo == SIGCHLD || info.ssi_signo == SUPERVISE_SILENT)
 				continue;
 			*ret_told = true;
 			(void)kill(child, SIGTERM);
 		}
-		if (p[1].revents != 0 && !keeper_hear(eyes->line, s) && p[1].revents & (POLLHUP | POLLERR))
+		if (p[1].revents != 0 && !keeper_hear(eyes->line, eyes->canary, s) &&
+		    p[1].revents & (POLLHUP | POLLERR))
 			p[1].fd = -1;
 		/* Unmounted by others; who holds it elsewhere (another namespace, an open file) does not
 		 * matter. */
@@ -250,8 +293,9 @@ static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struc
 			(void)kill(child, SIGTERM);
 			p[2].fd = -1;
 		}
-		if (supervise_reap(child, &status))
+		if (supervise_reap(child, eyes->canary, &status))
 			return status;
+		supervise_care(child, eyes);
 	}
 }
 
@@ -381,6 +425,7 @@ static int supervisor_serve(struct process *p, int signal_fd)
 			(void)prctl(PR_SET_NAME, "cubefs");
 			supervise_unblock_child();
 			cube_revive_done(&v);
+			cube_hung_listen();
 			return worker_run(p);
 		}
 		if (worker < 0) {
@@ -389,8 +434,11 @@ static int supervisor_serve(struct process *p, int signal_fd)
 		}
 		cube_close_auto(&p->start->ready_fd);
 		p->start->ready_fd = -1;
-		status =
-			supervise_watch(worker, &(struct supervise_eyes){signal_fd, -1, -1}, p->start, &told);
+		status = supervise_watch(
+			worker,
+			&(struct supervise_eyes){
+				.signal_fd = signal_fd, .line = -1, .mounts = -1, .revive = &v},
+			p->start, &told);
 	} while (cube_revive_again(&v, status, told, signal_fd));
 	cube_takeover_end(v.keep);
 	cube_revive_done(&v);
@@ -407,6 +455,7 @@ static int supervisor_run(struct process *p)
 	if (supervisor_prepare(p->start, &err) < 0 || cube_keep_make(&p->keep_fd, &err) < 0)
 		return supervise_fail(p->start, &err);
 	cube_mount_let_go(&p->start->mount);
+	cube_hung_init();
 	signal_fd = supervise_signals();
 	if (signal_fd < 0) {
 		cube_fail_errno(&err, "signalfd");
@@ -425,7 +474,9 @@ static int keeper_run(struct process *p, int line[2])
 {
 	struct cube_start *s = p->start;
 	int signal_fd = supervise_signals(), status;
-	struct supervise_eyes eyes = {signal_fd, line[0], p->mounts_fd};
+	struct cube_canary canary;
+	struct supervise_eyes eyes = {
+		.signal_fd = signal_fd, .line = line[0], .mounts = p->mounts_fd, .canary = &canary};
 	bool told = false;
 	struct cube_err err = {0};
 	pid_t supervisor = signal_fd < 0 ? -1 : supervise_fork();
@@ -446,7 +497,9 @@ static int keeper_run(struct process *p, int line[2])
 		status = supervise_fail(s, &err);
 	} else {
 		cube_close_auto(&s->ready_fd);
+		cube_canary_init(&canary, s->mount.path);
 		status = supervise_watch(supervisor, &eyes, s, &told);
+		cube_canary_done(&canary);
 		supervise_note_end("supervisor", status);
 		status = supervise_code(status);
 	}

@@ -19,6 +19,7 @@
 
 #define UMOUNT_WAIT_MS 15000
 #define UMOUNT_STEP_MS 20
+#define UMOUNT_TRIES   10 /* the daemon itself may be looking at its mount just now (fs/canary.h) */
 
 int cube_cli_fail(const struct cube_err *err)
 {
@@ -43,7 +44,7 @@ static char *umount_state(const char *path)
 	return state;
 }
 
-static int umount_now(const char *path, struct cube_err *err)
+static int umount_once(const char *path, struct cube_err *err)
 {
 	const char *const argv[] = {"fusermount3", "-u", "--", path, NULL};
 	struct cube_buf text = CUBE_BUF(4096);
@@ -67,6 +68,18 @@ static int umount_now(const char *path, struct cube_err *err)
 		r = cube_fail(err, -EBUSY, "%s: fusermount3: %s", path, why);
 	}
 	cube_buf_done(&text);
+	return r;
+}
+
+static int umount_now(const char *path, struct cube_err *err)
+{
+	struct timespec step = {.tv_nsec = UMOUNT_STEP_MS * 1000000L};
+	int r = umount_once(path, err);
+
+	for (unsigned i = 1; r == -EBUSY && i < UMOUNT_TRIES; i++) {
+		(void)nanosleep(&step, NULL);
+		r = umount_once(path, err);
+	}
 	return r;
 }
 

@@ -152,6 +152,9 @@ struct cube_keep_head {
 	_Atomic uint64_t holders;
 	_Atomic uint32_t deaths; /* in a row, to be told by the next */
 	_Atomic int32_t signal;  /* how the last one ended */
+	_Atomic uint32_t canary; /* the setting of that name: seconds, 0: never */
+	_Atomic uint32_t
+		hung; /* the last one was ended after so many seconds without an answer; 0: it was not */
 	_Atomic uint64_t next_node, last_file;
 	_Atomic uint32_t init_len, answer_len;
 	char init[CUBE_KEEP_INIT], answer[CUBE_KEEP_INIT]; /* the first request and its reply */

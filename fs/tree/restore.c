@@ -257,10 +257,19 @@ static void restore_handles(struct cube_tree *t,
 static void restore_note(struct cube_tree *t)
 {
 	int how = atomic_load(&t->keep->head->signal);
+	unsigned hung = atomic_exchange(&t->keep->head->hung, 0);
 	struct cube_err err;
 
-	cube_fail(&err, -EIO, "the worker ended (%s %d), and another one took over: what is open stays open",
-		  how > 0 ? "signal" : "code", how > 0 ? how : -how);
+	if (hung > 0)
+		cube_fail(&err, -ETIMEDOUT,
+			  "the worker did not answer for %u seconds and was ended; another one took over: "
+			  "what is open "
+			  "stays open, and %s/hung.1 says what it was at",
+			  hung, t->domain->state_dir);
+	else
+		cube_fail(&err, -EIO,
+			  "the worker ended (%s %d), and another one took over: what is open stays open",
+			  how > 0 ? "signal" : "code", how > 0 ? how : -how);
 	cube_tree_note(t, NULL, NULL, "serve", &err);
 }
 
