@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backends/base/heir.h"
 #include "backends/base/log.h"
 #include "backends/base/loop.h"
 #include "backends/base/macros.h"
@@ -254,7 +255,10 @@ static int daemon_open(struct daemon *d, struct cube_err *err)
 	r = daemon_watch_signals(d, err);
 	if (r == 0)
 		r = cube_domain_open(&o, &d->domain, err);
-	return r < 0 ? r : daemon_open_fs(d, err);
+	if (r == 0)
+		r = daemon_open_fs(d, err);
+	cube_heir_drop();
+	return r;
 }
 
 /* What outlives this process, and what it has from the one before. First of all: open files have their numbers. */

@@ -2,16 +2,21 @@
 /* A worker comes after another. */
 #include "fs/takeover.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/base/heir.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
+#include "backends/base/num.h"
 #include "fs/keep/holder.h"
 
 #define TAKEOVER_ABOVE 64 /* from the highest number that may be had */
@@ -75,6 +80,30 @@ static void takeover_all(struct cube_keep *k, int pidfd)
 		cube_log(CUBE_LOG_ERROR, "takeover", "%u open files of the worker before are lost", lost);
 }
 
+/* Nobody who connects meanwhile shall be refused, and the one before may need a while to end. */
+static void takeover_listeners(pid_t holder, int pidfd)
+{
+	char path[64], to[16];
+	const struct dirent *e;
+	uint64_t number;
+	DIR *d;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", holder);
+	d = opendir(path);
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		ssize_t n = readlinkat(dirfd(d), e->d_name, to, sizeof(to));
+		int fd = -1;
+
+		if (n > 7 && memcmp(to, "socket:", 7) == 0 &&
+		    cube_num_u64(e->d_name, INT32_MAX, &number) == 0)
+			fd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)number, 0);
+		if (fd >= 0)
+			cube_heir_add(fd);
+	}
+	if (d != NULL)
+		(void)closedir(d);
+}
+
 int cube_takeover(struct cube_keep *k, struct cube_err *err)
 {
 	pid_t before = (pid_t)(uint32_t)atomic_load(&k->head->holders), own;
@@ -90,6 +119,8 @@ int cube_takeover(struct cube_keep *k, struct cube_err *err)
 	atomic_store(&k->head->holders, takeover_pair(before, own));
 	pidfd = takeover_open(before);
 	takeover_all(k, pidfd);
+	if (pidfd >= 0)
+		takeover_listeners(before, pidfd);
 	atomic_store(&k->head->holders, takeover_pair(own, before));
 	if (pidfd >= 0)
 		cube_holder_end(pidfd);

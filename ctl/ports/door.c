@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/heir.h"
 #include "ctl/cube.h"
 #include "ctl/domain_priv.h"
 
@@ -163,6 +164,9 @@ static int door_socket(const char *host, uint16_t at, struct cube_err *err)
 
 	if (len == 0)
 		return cube_fail(err, -EINVAL, "'%s' is no address of IPv4 or IPv6", host);
+	fd = cube_heir_take((const struct sockaddr *)&a);
+	if (fd >= 0)
+		return cube_steal_fd(&fd);
 	fd = socket(a.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return cube_fail_errno(err, "cannot make a socket");

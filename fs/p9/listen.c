@@ -16,6 +16,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
+#include "backends/base/heir.h"
 #include "backends/base/log.h"
 #include "backends/base/num.h"
 #include "fs/p9/priv.h"
@@ -167,6 +168,27 @@ static int unix_bind(int fd, const struct sockaddr_un *a)
 	return r;
 }
 
+static int unix_make(struct p9_listener *l, const struct sockaddr_un *a, struct cube_err *err)
+{
+	int r = unix_clear(a, err);
+
+	if (r < 0)
+		return r;
+	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->fd < 0 || unix_bind(l->fd, a) < 0)
+		return cube_fail_errno(err, "--9p unix:%s", a->sun_path);
+	return 0;
+}
+
+/* That of the worker before, if its name still leads there; -1. */
+static int unix_heir(const struct sockaddr_un *a)
+{
+	cube_auto_fd fd = cube_heir_take((const struct sockaddr *)a);
+	struct stat st;
+
+	return fd >= 0 && lstat(a->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) ? cube_steal_fd(&fd) : -1;
+}
+
 static int unix_open(struct p9_listener *l, const char *path, const struct cube_p9_access *access,
 		     struct cube_err *err)
 {
@@ -181,13 +203,11 @@ static int unix_open(struct p9_listener *l, const char *path, const struct cube_
 		return cube_fail(err, -ENAMETOOLONG, "--9p unix:%s: a socket's path has at most %zu bytes",
 				 path, sizeof(a.sun_path) - 1);
 	(void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
-	r = unix_clear(&a, err);
+	l->local = true;
+	l->fd = unix_heir(&a);
+	r = l->fd < 0 ? unix_make(l, &a, err) : 0;
 	if (r < 0)
 		return r;
-	l->local = true;
-	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (l->fd < 0 || unix_bind(l->fd, &a) < 0)
-		return cube_fail_errno(err, "--9p unix:%s", path);
 	if (lstat(path, &st) < 0 || (l->path = cube_strdup(path)) == NULL) {
 		(void)unlink(path);
 		return cube_fail(err, -ENOMEM, "out of memory");
@@ -231,6 +251,9 @@ static int inet_bind(struct p9_listener *l, const struct addrinfo *a)
 {
 	int one = 1;
 
+	l->fd = cube_heir_take(a->ai_addr);
+	if (l->fd >= 0)
+		return 0;
 	l->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return -errno;
