@@ -4,6 +4,7 @@
 
 #include "backends/base/alloc.h"
 #include "backends/base/macros.h"
+#include "backends/local/checkpoint.h"
 #include "backends/local/dirs.h"
 #include "backends/agent/listener.h"
 #include "backends/local/owner.h"
@@ -15,6 +16,12 @@
 #include <unistd.h>
 
 /* ---- state ---- */
+
+/* What stands still for a checkpoint alone goes on behind it. */
+static bool look_paused(const struct cube_local *b, const struct local_cube *c)
+{
+	return !c->rec.taking && (c->rec.still || cube_local_group_frozen(&b->cgroups, c->id));
+}
 
 static void look_info(const struct cube_local *b, const struct local_cube *c, struct cube_info *info)
 {
@@ -33,8 +40,7 @@ static void look_info(const struct cube_local *b, const struct local_cube *c, st
 	else if (!cube_local_cube_runs(c))
 		(void)snprintf(info->reason, sizeof(info->reason), "%s", c->rec.reason);
 	else
-		info->state = c->rec.still || cube_local_group_frozen(&b->cgroups, c->id) ? CUBE_IS_PAUSED
-											  : CUBE_IS_RUNNING;
+		info->state = look_paused(b, c) ? CUBE_IS_PAUSED : CUBE_IS_RUNNING;
 }
 
 int cube_local_inspect(struct cube_backend *base, const char *id, struct cube_info *ret, struct cube_err *err)
@@ -47,8 +53,10 @@ int cube_local_inspect(struct cube_backend *base, const char *id, struct cube_in
 	do {
 		if (rc == 0)
 			rc = cube_local_cube_reap(b, c, err);
-		if (rc == 0)
+		if (rc == 0) {
+			cube_local_checkpoint_thaw(b, c);
 			look_info(b, c, ret);
+		}
 	} while (rc == 0 && ret->state == CUBE_IS_STOPPED && c->rec.stage == CUBE_STAGE_RUNNING);
 	return rc;
 }
