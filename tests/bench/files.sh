@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Measures files/ beside the disk below it and what a user would pick instead, in one run, as root: an overlay
-# (native), a sandbox's through cubefs, the first through bindfs, and through sshfs from this machine. It builds what it needs, and takes away all that it made, whatever happens.
+# Measures files/ beside the overlay below it and what a user would pick instead, in one run, as root: the sandbox's
+# overlay itself (native), the same through cubefs, through bindfs, and through sshfs from this machine; for copies an
+# engine's `docker cp` too. It builds what it needs, and takes away all that it made, whatever happens.
 #
 #     tests/bench/files.sh [ROW ...]      ROW: one of the list below; all of them unless named
 #
 # CUBEFS_BUILD_DIR: where to build (build/bench); CUBEFS_BENCH_RUNS: runs of each row, whose median is shown (5);
 # CUBEFS_BENCH_MIB: size of the large file (1024); CUBEFS_BENCH_SMALL: small files (20000); CUBEFS_BENCH_REPO: files of
 # the repository (5000); CUBEFS_BENCH_TAR: files of the archive (30000); CUBEFS_BENCH_PLACES: which of native, cubefs,
-# bindfs and sshfs; CUBEFS_BENCH_NPM: the package that npm installs (express). Figures of a busy machine mean little:
+# bindfs, sshfs and docker; CUBEFS_BENCH_NPM: the package that npm installs (express). Figures of a busy machine mean little:
 # the load stands above the table. Where a row's work failed there is `failed` for its time, why is said, and the script
 # ends with 1.
 set -uo pipefail
@@ -21,9 +22,9 @@ SMALL=${CUBEFS_BENCH_SMALL:-20000}
 REPO=${CUBEFS_BENCH_REPO:-5000}
 TAR=${CUBEFS_BENCH_TAR:-30000}
 NPM=${CUBEFS_BENCH_NPM:-express}
-read -ra PLACES <<<"${CUBEFS_BENCH_PLACES:-native cubefs bindfs sshfs}"
+read -ra PLACES <<<"${CUBEFS_BENCH_PLACES:-native cubefs bindfs sshfs docker}"
 
-ROWS=(seqwrite seqread randread randwrite mmap create stat read unlink clone status untar find rg make npm sqlite)
+ROWS=(seqwrite seqread randread randwrite mmap create stat read unlink clone status untar find rg make npm sqlite bigin bigout treein treeout)
 
 . "$ROOT/cmake/debian.sh"
 . "$HERE/lib.sh"

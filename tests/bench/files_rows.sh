@@ -9,6 +9,7 @@ WHAT=(
 	[mmap]='4 KiB random, mmap' [create]="create $SMALL files" [stat]="stat $SMALL files" [read]="read $SMALL files"
 	[unlink]="unlink $SMALL files" [clone]="git clone, $REPO files" [status]='git status, warm' [untar]="tar x, $TAR files"
 	[find]='find, warm' [rg]='rg, warm' [make]='make -j2' [npm]="npm install $NPM" [sqlite]='sqlite, WAL'
+	[bigin]="copy $MIB MiB in" [bigout]="copy $MIB MiB out" [treein]="copy $REPO files in" [treeout]="copy $REPO files out"
 )
 # Those whose program nobody installs for it.
 # shellcheck disable=SC2034 # used by places.sh
@@ -18,7 +19,11 @@ PROGRAM=([npm]=npm)
 LIMIT=(
 	[seqwrite]=1.18 [seqread]=1.18 [randread]=1.2 [randwrite]=1.2 [mmap]=1.2 [create]=4 [stat]=2 [read]=- [unlink]=4
 	[clone]=4 [status]=2 [untar]=4 [find]=2 [rg]=2 [make]=- [npm]=4 [sqlite]=-
+	[bigin]=1.18 [bigout]=1.18 [treein]=4 [treeout]=4
 )
+# Those that an engine's `cp` does too.
+# shellcheck disable=SC2034 # used by places.sh
+COPIES=([bigin]=yes [bigout]=yes [treein]=yes [treeout]=yes)
 
 # ---- data ----
 
@@ -195,4 +200,52 @@ files_sqlite() {
 	[ -f "$WORK/work.sql" ] || sqlite_work
 	rm -f db db-*
 	timed sqlite3 db <"$WORK/work.sql"
+}
+
+# ---- copies, in and out ----
+
+# In a container each goes to a name of its own: there is nothing inside that removes it.
+copy_in() { # PLACE SOURCE NAME
+	rm -rf "${3:?}"
+	if [ "$1" = docker ]; then
+		IN[$3]=/$3.${EPOCHREALTIME/./}
+		timed docker_here cp "$2" "sleeper:${IN[$3]}"
+	else
+		timed cp -r "$2" "$3"
+	fi
+}
+
+copy_out() { # PLACE NAME
+	rm -rf "$WORK/out"
+	if [ "$1" = docker ]; then
+		timed docker_here cp "sleeper:${IN[$2]}" "$WORK/out"
+	else
+		timed cp -r "$2" "$WORK/out"
+	fi
+}
+
+declare -A IN
+
+big() {
+	[ -f "$WORK/big" ] || dd if=/dev/zero of="$WORK/big" bs=1M count="$MIB" status=none
+}
+
+files_bigin() {
+	big
+	copy_in "$1" "$WORK/big" big
+}
+
+files_bigout() {
+	[ -e big ] || [ -n "${IN[big]-}" ] || files_bigin "$1" >/dev/null
+	copy_out "$1" big
+}
+
+files_treein() {
+	repo
+	copy_in "$1" "$WORK/repo" treein
+}
+
+files_treeout() {
+	[ -e treein ] || [ -n "${IN[treein]-}" ] || files_treein "$1" >/dev/null
+	copy_out "$1" treein
 }

@@ -7,17 +7,23 @@ SSHD=''
 FAILED=0
 declare -A AT    # name: the directory
 declare -A WHY   # why one is not there
-declare -A WHAT LIMIT PROGRAM # of the rows
+declare -A WHAT LIMIT PROGRAM COPIES # of the rows
 
 # ---- the places ----
 
-# An overlay as the local backend makes them, on the same disk. (That of the sandbox itself lies in the daemon's mount
-# namespace, where no program of this one has a working directory.)
+# The same overlay that the sandbox has, without anything before it.
 place_native() {
-	mkdir -p "$WORK"/{native,under/{lower,upper,work}}
-	mount -t overlay -o "lowerdir=$WORK/under/lower,upperdir=$WORK/under/upper,workdir=$WORK/under/work" \
-		-o xino=on,redirect_dir=on,index=on bench "$WORK/native" || return
-	AT[native]=$WORK/native
+	local mark=.native.$$ dir
+	mkdir -p "$WORK/native"
+	: >"$MNT/bench/files/$mark"
+	for dir in /proc/[0-9]*/root; do
+		[ -e "$dir/$mark" ] || continue
+		rm "$dir/$mark"
+		dir=${dir%/root}
+		python3 "$HERE/lend.py" "${dir#/proc/}" /workspace "$WORK/native" && AT[native]=$WORK/native
+		return
+	done
+	return 1
 }
 
 place_cubefs() {
@@ -55,6 +61,15 @@ place_sshfs() {
 	WHY[sshfs]=$(tail -n 1 "$WORK/sshfs.log")
 }
 
+# An engine's container, for the rows that copy.
+place_docker() {
+	docker_up || {
+		WHY[docker]=$(tail -n 1 "$WORK/docker.log")
+		return
+	}
+	AT[docker]=$WORK/docker-copies
+}
+
 places_up() {
 	local place
 	make bench
@@ -77,7 +92,8 @@ places_down() {
 # ---- the table ----
 
 files_head() {
-	printf '%-28s %10s %18s %18s %18s   %s\n' row native cubefs bindfs sshfs 'target: cubefs beside native, beside others'
+	printf '%-28s %10s %18s %18s %18s %18s   %s\n' row native cubefs bindfs sshfs 'docker cp' \
+		'target: cubefs beside native, beside others'
 }
 
 median() { # FIGURES a line
@@ -98,7 +114,7 @@ cell() { # US NATIVE-US CUBEFS-US PLACE
 files_line() {
 	local place own native cells=() others='' limit=$2
 	native=$(median <"$WORK/row/native") own=$(median <"$WORK/row/cubefs")
-	for place in native cubefs bindfs sshfs; do
+	for place in native cubefs bindfs sshfs docker; do
 		cells+=("$(cell "$(median <"$WORK/row/$place")" "$native" "$own" "$place")")
 	done
 	for place in bindfs sshfs; do
@@ -107,7 +123,7 @@ files_line() {
 	done
 	[ "$limit" = - ] || [ -z "$own" ] || [ -z "$native" ] ||
 		limit="$limit x $(verdict "$own" "$(awk -v n="$native" -v l="$limit" 'BEGIN { print n * l }')")"
-	printf '%-28s %10s %18s %18s %18s   %s%s\n' "$1" "${cells[@]}" "$limit" "$others"
+	printf '%-28s %10s %18s %18s %18s %18s   %s%s\n' "$1" "${cells[@]}" "$limit" "$others"
 }
 
 # A row: `files_ROW` in each place, in turn, so that a busy moment meets all of them. A place where it failed has no
@@ -120,10 +136,11 @@ row_run() { # ROW
 	fi
 	rm -rf "$WORK/row"
 	mkdir "$WORK/row"
-	for place in native cubefs bindfs sshfs; do : >"$WORK/row/$place"; done
+	for place in native cubefs bindfs sshfs docker; do : >"$WORK/row/$place"; done
 	for ((i = 0; i < RUNS; i++)); do
 		for place in "${PLACES[@]}"; do
 			if [ -z "${AT[$place]-}" ] || [ -e "$WORK/row/$place.failed" ]; then continue; fi
+			if [ "$place" = docker ] && [ -z "${COPIES[$row]-}" ]; then continue; fi
 			row_once "$row" "$place" || row_failed "$row" "$place"
 			cd /
 		done
@@ -133,7 +150,7 @@ row_run() { # ROW
 
 row_once() { # ROW PLACE
 	mkdir -p "${AT[$2]}/$2" && cd "${AT[$2]}/$2" &&
-		"files_$1" >"$WORK/row/took" 2>"$WORK/row/log" && cat "$WORK/row/took" >>"$WORK/row/$2"
+		"files_$1" "$2" >"$WORK/row/took" 2>"$WORK/row/log" && cat "$WORK/row/took" >>"$WORK/row/$2"
 }
 
 row_failed() { # ROW PLACE
