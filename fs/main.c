@@ -13,6 +13,7 @@
 #include "ctl/cli/cli.h"
 #include "ctl/paths.h"
 #include "ctl/version.h"
+#include "fs/p9/listen.h"
 #include "fs/supervise.h"
 
 #define MAIN_USAGE 2
@@ -22,9 +23,20 @@ struct main_command {
 	int (*run)(int argc, char **argv);
 };
 
+static void main_doctor_p9(const struct cube_conf *conf, const struct cube_cli_9p *given,
+			   void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx)
+{
+	cube_p9_doctor(conf, given->token_file, given->addresses, given->n, say, ctx);
+}
+
+static int main_doctor(int argc, char **argv)
+{
+	return cube_cli_doctor(argc, argv, main_doctor_p9);
+}
+
 static const struct main_command main_commands[] = {
 	{"umount", cube_cli_umount},
-	{"doctor", cube_cli_doctor},
+	{"doctor", main_doctor},
 	{"sh", cube_cli_sh},
 	{"top", cube_cli_top},
 };

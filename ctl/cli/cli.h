@@ -3,12 +3,27 @@
 #ifndef CUBEFS_CTL_CLI_CLI_H
 #define CUBEFS_CTL_CLI_CLI_H
 
+#include <stdbool.h>
+
+#include "backends/base/conf.h"
 #include "backends/base/err.h"
+
+/* What 9P is to be looked at with, as on the daemon's command line: NULL, none where it is not given. */
+#define CUBE_CLI_9P 8
+struct cube_cli_9p {
+	const char *token_file;
+	const char *addresses[CUBE_CLI_9P];
+	unsigned n;
+};
 
 /* Each takes the words behind `cubefs` (argv[0] is the command's name), prints what is wrong on stderr, and
  * gives the exit code of the program: 0, 1 for a failure, 2 for a usage error; `sh` the shell's own. */
 int cube_cli_umount(int argc, char **argv);
-int cube_cli_doctor(int argc, char **argv);
+/* @p9 says what 9P has to say, as backends do: ok, what, what to do. */
+int cube_cli_doctor(int argc, char **argv,
+		    void (*p9)(const struct cube_conf *conf, const struct cube_cli_9p *given,
+			       void (*say)(void *ctx, bool ok, const char *what, const char *fix),
+			       void *ctx));
 int cube_cli_sh(int argc, char **argv);
 int cube_cli_top(int argc, char **argv);
 

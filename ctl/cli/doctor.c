@@ -178,30 +178,56 @@ static void doctor_clean(const char *state)
 		(void)cube_file_remove_tree(dir, "doctor"); /* what is left is begun anew the next time */
 }
 
-int cube_cli_doctor(int argc, char **argv)
+struct doctor_words {
+	const char *state, *config;
+	struct cube_cli_9p p9;
+};
+
+/* False: these are no words for it. */
+static bool doctor_words(int argc, char **argv, struct doctor_words *ret)
 {
-	const char *given[2] = {NULL, NULL}; /* --state, --config */
+	for (int i = 1; i < argc; i += 2) {
+		if (i + 1 == argc)
+			return false;
+		if (strcmp(argv[i], "--state") == 0)
+			ret->state = argv[i + 1];
+		else if (strcmp(argv[i], "--config") == 0)
+			ret->config = argv[i + 1];
+		else if (strcmp(argv[i], "--9p-token-file") == 0)
+			ret->p9.token_file = argv[i + 1];
+		else if (strcmp(argv[i], "--9p") == 0 && ret->p9.n < CUBE_CLI_9P)
+			ret->p9.addresses[ret->p9.n++] = argv[i + 1];
+		else
+			return false;
+	}
+	return true;
+}
+
+int cube_cli_doctor(int argc, char **argv,
+		    void (*p9)(const struct cube_conf *conf, const struct cube_cli_9p *given,
+			       void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx))
+{
+	struct doctor_words words = {0};
 	struct doctor d = {0};
 	struct cube_conf *conf = NULL;
 	struct cube_err err = {0};
 	cube_auto_str state = NULL;
 
-	for (int i = 1; i < argc; i += 2) {
-		bool is_config = strcmp(argv[i], "--config") == 0;
-
-		if ((!is_config && strcmp(argv[i], "--state") != 0) || i + 1 == argc) {
-			(void)fprintf(stderr, "usage: cubefs doctor [--state DIR] [--config FILE]\n");
-			return 2;
-		}
-		given[is_config] = argv[i + 1];
+	if (!doctor_words(argc, argv, &words)) {
+		(void)fprintf(stderr, "usage: cubefs doctor [--state DIR] [--config FILE] [--9p ADDRESS] "
+				      "[--9p-token-file FILE]\n");
+		return 2;
 	}
 	doctor_fuse(&d);
 	doctor_fusermount(&d);
-	state = doctor_state(&d, given[0]);
-	if (cube_paths_config(given[1], &conf, &err) < 0)
+	state = doctor_state(&d, words.state);
+	if (cube_paths_config(words.config, &conf, &err) < 0) {
 		doctor_say(&d, false, err.text, "correct the configuration file, see cubefs.conf(5)");
-	else if (state != NULL)
-		doctor_configured(&d, conf, state);
+	} else {
+		p9(conf, &words.p9, doctor_say, &d);
+		if (state != NULL)
+			doctor_configured(&d, conf, state);
+	}
 	cube_conf_free(conf);
 	if (state != NULL)
 		doctor_clean(state);

@@ -287,7 +287,7 @@ static int inet_open(struct p9_listener *l, const char *place, bool guarded, str
 }
 
 /* The first word of the file. */
-static int listener_token(struct p9_listener *l, const char *file, struct cube_err *err)
+static int token_read(const char *file, char **ret, struct cube_err *err)
 {
 	struct cube_buf text = CUBE_BUF(4096);
 	int r = cube_file_read(AT_FDCWD, file, &text);
@@ -299,10 +299,17 @@ static int listener_token(struct p9_listener *l, const char *file, struct cube_e
 		r = cube_fail(err, -EINVAL,
 			      "--9p-token-file %s: wants a word of %d to %d bytes without a slash", file,
 			      LISTEN_TOKEN_MIN, P9_NAME_MAX);
-	else if ((l->token = cube_strndup(text.data, len)) == NULL)
+	else if ((*ret = cube_strndup(text.data, len)) == NULL)
 		r = cube_fail(err, -ENOMEM, "out of memory");
 	cube_buf_done(&text);
 	return r;
+}
+
+int cube_p9_token_check(const char *file, struct cube_err *err)
+{
+	cube_auto_str token = NULL;
+
+	return token_read(file, &token, err);
 }
 
 /* ---- all ---- */
@@ -310,7 +317,7 @@ static int listener_token(struct p9_listener *l, const char *file, struct cube_e
 static int tcp_open(struct p9_listener *l, const char *place, const struct cube_p9_access *access,
 		    struct cube_err *err)
 {
-	int r = access->token_file != NULL ? listener_token(l, access->token_file, err) : 0;
+	int r = access->token_file != NULL ? token_read(access->token_file, &l->token, err) : 0;
 
 	return r < 0 ? r : inet_open(l, place, l->token != NULL, err);
 }
@@ -328,7 +335,7 @@ static int tls_open(struct p9_listener *l, const char *place, const struct cube_
 			"'ca' in section [9p] of the configuration, says who may",
 			place);
 	if (access->token_file != NULL)
-		r = listener_token(l, access->token_file, err);
+		r = token_read(access->token_file, &l->token, err);
 	if (r == 0)
 		r = cube_p9_tls_server_new(access, &l->tls, err);
 	return r < 0 ? r : inet_open(l, place, true, err);
@@ -343,14 +350,33 @@ static const struct {
 static int listener_open(struct p9_listener *l, const char *address, const struct cube_p9_access *access,
 			 struct cube_err *err)
 {
+	int r;
+
 	for (size_t i = 0; i < CUBE_COUNT(listen_kinds); i++) {
 		size_t len = strlen(listen_kinds[i].begins);
 
-		if (strncmp(address, listen_kinds[i].begins, len) == 0)
-			return listen_kinds[i].open(l, address + len, access, err);
+		if (strncmp(address, listen_kinds[i].begins, len) != 0)
+			continue;
+		r = listen_kinds[i].open(l, address + len, access, err);
+		if (r == 0 && listen(l->fd, LISTEN_BACKLOG) < 0)
+			r = cube_fail_errno(err, "--9p %s", address);
+		return r;
 	}
 	return cube_fail(err, -EINVAL, "--9p %s: wants unix:PATH, tcp:HOST:PORT, tls:HOST:PORT or stdio",
 			 address);
+}
+
+static struct p9_listener *listener_new(struct cube_p9 *s, const char *address)
+{
+	struct p9_listener *l = cube_calloc(1, sizeof(*l));
+
+	if (l == NULL)
+		return NULL;
+	l->server = s;
+	l->fd = -1;
+	cube_list_init(&l->link);
+	(void)snprintf(l->address, sizeof(l->address), "%s", address);
+	return l;
 }
 
 /* What came in and goes out by the descriptors that this process was started with. */
@@ -380,16 +406,10 @@ int cube_p9_listen(struct cube_p9 *s, const char *address, const struct cube_p9_
 
 	if (strcmp(address, "stdio") == 0)
 		return listen_stdio(s, ended, ctx, err);
-	l = cube_calloc(1, sizeof(*l));
+	l = listener_new(s, address);
 	if (l == NULL)
 		return cube_fail(err, -ENOMEM, "out of memory");
-	l->server = s;
-	l->fd = -1;
-	cube_list_init(&l->link);
-	(void)snprintf(l->address, sizeof(l->address), "%s", address);
 	r = listener_open(l, address, access, err);
-	if (r == 0 && listen(l->fd, LISTEN_BACKLOG) < 0)
-		r = cube_fail_errno(err, "--9p %s", address);
 	if (r == 0)
 		l->watch = cube_watch_new(s->o.loop, l->fd, CUBE_WATCH_IN, listener_ready, l);
 	if (r == 0 && l->watch == NULL)
@@ -403,51 +423,17 @@ int cube_p9_listen(struct cube_p9 *s, const char *address, const struct cube_p9_
 	return 0;
 }
 
-/* ---- the configuration ---- */
-
-struct listen_limit {
-	const char *key;
-	size_t at; /* in struct cube_p9_limits */
-	unsigned min, max;
-};
-
-static const struct listen_limit listen_limits[] = {
-	{"connections", offsetof(struct cube_p9_limits, connections), 1, 65536},
-	{"fids", offsetof(struct cube_p9_limits, fids), 16, 1u << 20},
-	{"tags", offsetof(struct cube_p9_limits, tags), 1, 65535},
-	{"msize", offsetof(struct cube_p9_limits, msize), CUBE_P9_MSIZE_MIN, CUBE_P9_MSIZE_MAX},
-};
-
-static int conf_limit(const struct cube_conf_section *s, const struct listen_limit *l,
-		      struct cube_p9_limits *limits, struct cube_err *err)
+int cube_p9_listen_try(const char *address, const struct cube_p9_access *access, struct cube_err *err)
 {
-	const char *value = cube_conf_get(s, l->key);
-	uint64_t number;
+	struct p9_listener *l;
+	int r;
 
-	if (value == NULL)
+	if (strcmp(address, "stdio") == 0)
 		return 0;
-	if (cube_num_size(value, &number) < 0 || number < l->min || number > l->max)
-		return cube_fail(err, -EINVAL, "[9p] %s = %s: wants a number from %u to %u", l->key, value,
-				 l->min, l->max);
-	*(unsigned *)(void *)((char *)limits + l->at) = (unsigned)number;
-	return 0;
-}
-
-int cube_p9_conf(const struct cube_conf *conf, struct cube_p9_limits *limits, struct cube_p9_access *access,
-		 struct cube_err *err)
-{
-	static const char *const known[] = {"connections", "fids", "tags", "msize", "token_file",
-					    "certificate", "key",  "ca",   NULL};
-	const struct cube_conf_section *s = conf != NULL ? cube_conf_find(conf, "9p") : NULL;
-	int r = s != NULL ? cube_conf_check(s, known, err) : 0;
-
-	*limits = cube_p9_limits_default;
-	for (size_t i = 0; r == 0 && i < CUBE_COUNT(listen_limits); i++)
-		r = conf_limit(s, &listen_limits[i], limits, err);
-	if (access->token_file == NULL)
-		access->token_file = cube_conf_get(s, "token_file");
-	access->certificate = cube_conf_get(s, "certificate");
-	access->key = cube_conf_get(s, "key");
-	access->ca = cube_conf_get(s, "ca");
+	l = listener_new(NULL, address);
+	if (l == NULL)
+		return cube_fail(err, -ENOMEM, "out of memory");
+	r = listener_open(l, address, access, err);
+	listener_free(l);
 	return r;
 }

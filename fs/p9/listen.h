@@ -22,5 +22,15 @@ int cube_p9_conf(const struct cube_conf *conf, struct cube_p9_limits *limits, st
  * On the loop's thread, or before it runs. */
 int cube_p9_listen(struct cube_p9 *s, const char *address, const struct cube_p9_access *access,
 		   void (*ended)(void *ctx), void *ctx, struct cube_err *err);
+/* Whether it could be listened on at this moment: it is, and let go of. Any thread. */
+int cube_p9_listen_try(const char *address, const struct cube_p9_access *access, struct cube_err *err);
+/* Whether there is a token in the file. */
+int cube_p9_token_check(const char *file, struct cube_err *err);
+
+/* What is wrong, or will be, with the configuration and, as if they were on the command line, @token_file (may be
+ * NULL) and @n addresses; a line each through @say, with what to do. None where nothing of 9P is asked for. */
+void cube_p9_doctor(const struct cube_conf *conf, const char *token_file, const char *const *addresses,
+		    unsigned n, void (*say)(void *ctx, bool ok, const char *what, const char *fix),
+		    void *ctx);
 
 #endif

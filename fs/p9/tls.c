@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
 #include <string.h>
@@ -93,6 +94,59 @@ void cube_p9_tls_server_free(struct p9_tls_server *s)
 		return;
 	SSL_CTX_free(s->ctx);
 	cube_free(s);
+}
+
+/* ---- what a PEM file has ---- */
+
+static int tls_time(const ASN1_TIME *t, time_t *ret)
+{
+	struct tm tm;
+
+	if (ASN1_TIME_to_tm(t, &tm) != 1)
+		return -EINVAL;
+	*ret = timegm(&tm);
+	return 0;
+}
+
+/* What @file has narrows the span; the number of certificates, or -EINVAL. */
+static int tls_span(BIO *file, time_t *from, time_t *until)
+{
+	X509 *x;
+	int n = 0;
+
+	while (n >= 0 && (x = PEM_read_bio_X509(file, NULL, NULL, NULL)) != NULL) {
+		time_t begin, end;
+
+		if (tls_time(X509_get0_notBefore(x), &begin) < 0 ||
+		    tls_time(X509_get0_notAfter(x), &end) < 0) {
+			n = -EINVAL;
+		} else {
+			*from = n == 0 || begin > *from ? begin : *from;
+			*until = n == 0 || end < *until ? end : *until;
+			n++;
+		}
+		X509_free(x);
+	}
+	return n;
+}
+
+int cube_p9_tls_dates(const char *what, const char *file, time_t *ret_from, time_t *ret_until,
+		      struct cube_err *err)
+{
+	BIO *bio = BIO_new_file(file, "r");
+	time_t from = 0, until = 0;
+	int n;
+
+	if (bio == NULL)
+		return tls_file_failed(what, file, err);
+	n = tls_span(bio, &from, &until);
+	BIO_free(bio);
+	if (n <= 0)
+		return tls_file_failed(what, file, err);
+	ERR_clear_error(); /* there is no further one behind the last */
+	*ret_from = from;
+	*ret_until = until;
+	return 0;
 }
 
 /* ---- of a connection ---- */

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "backends/base/err.h"
 
@@ -15,6 +16,11 @@ struct p9_tls;        /* one connection; one call at a time */
 /* The certificate and key are read now; where a ca is given, clients must have a certificate of its. */
 int cube_p9_tls_server_new(const struct cube_p9_access *a, struct p9_tls_server **ret, struct cube_err *err);
 void cube_p9_tls_server_free(struct p9_tls_server *s); /* NULL is harmless */
+
+/* From when until when the certificates of a PEM file are all valid. -EINVAL with a sentence that begins with the
+ * setting's name @what. */
+int cube_p9_tls_dates(const char *what, const char *file, time_t *ret_from, time_t *ret_until,
+		      struct cube_err *err);
 
 /* On a connected, non-blocking socket, which stays the caller's. NULL: out of memory. */
 struct p9_tls *cube_p9_tls_new(struct p9_tls_server *s, int fd);

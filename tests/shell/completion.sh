@@ -57,7 +57,7 @@ check_eq "$(CUBEFS_MOUNT=$MNT offers sh alpha '')" ''
 check_eq "$(offers sh "$MNT/be")" "$MNT/beta"
 check_eq "$(CUBEFS_MOUNT=$WORK/none offers sh '')" ''
 check_eq "$(offers doctor --config c)" conf
-check_eq "$(offers doctor -)" $'--config\n--state'
+check_eq "$(offers doctor -)" $'--9p\n--9p-token-file\n--config\n--state'
 
 # a mount point with a blank in its name
 mkdir "$WORK/a mount"

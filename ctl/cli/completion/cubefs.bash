@@ -88,7 +88,7 @@ _cubefs_command() { # COMMAND BEFORE BEGINNING NUMBER-OF-WORDS-BEHIND
 		fi
 		;;
 	doctor)
-		_cubefs_value "$2" "$3" || _cubefs_words "$3" --config --state
+		_cubefs_value "$2" "$3" || _cubefs_words "$3" --config --state --9p --9p-token-file
 		;;
 	*) return 1 ;;
 	esac
