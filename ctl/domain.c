@@ -340,6 +340,7 @@ static void domain_cancel_all(struct cube_domain *d)
 		struct cube_service *s = cube_list_entry(i, struct cube_service, link);
 
 		cube_follow_cancel(s);
+		cube_service_cancel(s);
 		cube_list_each (k, &s->templates) {
 			struct cube_template_entry *t = cube_list_entry(k, struct cube_template_entry, link);
 

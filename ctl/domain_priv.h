@@ -78,6 +78,7 @@ struct cube_cube *cube_service_indexed(const struct cube_map *index, const struc
 bool cube_service_listed(struct cube_service *s); /* its templates are known */
 void cube_service_set_listed(struct cube_service *s);
 uint64_t cube_service_stamp(struct cube_service *s); /* the next of a clock that only counts */
+void cube_service_cancel(struct cube_service *s);    /* refreshes that are under way, and later ones */
 int cube_service_refresh(struct cube_domain *d, struct cube_service *s, struct cube_refresh **ret,
 			 struct cube_err *err);
 

@@ -25,7 +25,8 @@ struct service_own {
 	char *state_dir;
 	struct cube_backend_env env;
 	uint64_t stamp;
-	bool listed; /* the backend has said which templates it has */
+	struct cube_cancel *cancel; /* of its refreshes */
+	bool listed;                /* the backend has said which templates it has */
 };
 
 uint64_t cube_service_stamp(struct cube_service *s)
@@ -51,6 +52,7 @@ static void service_free(struct cube_service *s)
 	cube_stocks_close(s);
 	cube_templates_close(s);
 	cube_backend_close(s->backend);
+	cube_cancel_unref(own->cancel);
 	cube_there_done(&s->there);
 	cube_buf_done(&s->done);
 	cube_free(own->name);
@@ -90,14 +92,17 @@ static int service_open(struct cube_domain *d, const char *name, const char *kin
 	cube_buf_init(&own->s.done, CUBE_DONE_MAX);
 	own->s.domain = d;
 	own->name = cube_strdup(name);
-	int r = own->name == NULL ? cube_fail(err, -ENOMEM, "backend '%s': out of memory", name)
-				  : service_dir(d, own, err);
+	own->cancel = cube_cancel_new();
+	int r = own->name == NULL || own->cancel == NULL
+			? cube_fail(err, -ENOMEM, "backend '%s': out of memory", name)
+			: service_dir(d, own, err);
 	if (r == 0) {
 		own->env = (struct cube_backend_env){
 			.name = own->name, .state_dir = own->state_dir, .loop = d->loop, .conf = conf};
 		r = cube_backend_open(ops, &own->env, &own->s.backend, err);
 	}
 	if (r < 0) {
+		cube_cancel_unref(own->cancel);
 		cube_free(own->name);
 		cube_free(own->state_dir);
 		cube_free(own);
@@ -252,10 +257,11 @@ static void refresh_run(struct cube_work *w)
 	struct cube_refresh *r = cube_container_of(w, struct cube_refresh, work);
 	struct cube_backend *b = r->service->backend;
 	struct cube_domain *d = r->domain;
+	struct cube_cancel *cancel = cube_container_of(r->service, struct service_own, s)->cancel;
 
-	r->code = cube_backend_status(b, NULL, &r->status, &r->err);
+	r->code = cube_backend_status(b, cancel, &r->status, &r->err);
 	if (r->code == 0)
-		r->has_there = cube_there_ask(b, NULL, &r->there, NULL) == 0;
+		r->has_there = cube_there_ask(b, cancel, &r->there, NULL) == 0;
 	if (b->caps & CUBE_CAP_TEMPLATES)
 		refresh_templates(r);
 	cube_domain_enter(d);
@@ -264,7 +270,8 @@ static void refresh_run(struct cube_work *w)
 	else {
 		r->service->status.reachable = false;
 		r->service->status_wall = cube_clock_wall();
-		cube_log(CUBE_LOG_WARNING, "ctl", "backend '%s': %s", b->name, r->err.text);
+		if (!d->closing)
+			cube_log(CUBE_LOG_WARNING, "ctl", "backend '%s': %s", b->name, r->err.text);
 	}
 	cube_wake(&d->changed);
 	refresh_templates_done(r);
@@ -275,6 +282,11 @@ static void refresh_run(struct cube_work *w)
 		cube_free(r);
 	cube_task_end(d);
 	cube_domain_leave(d);
+}
+
+void cube_service_cancel(struct cube_service *s)
+{
+	cube_cancel_fire(cube_container_of(s, struct service_own, s)->cancel);
 }
 
 int cube_service_refresh(struct cube_domain *d, struct cube_service *s, struct cube_refresh **ret,

@@ -53,6 +53,8 @@ docker_down() { # DIR
 	local pid
 	pid=$(cat "$1/pid" 2>/dev/null)
 	if [ -n "$pid" ]; then
+		kill -0 "$pid" 2>/dev/null || docker_start "$1" >/dev/null # what it left running is its own to end
+		pid=$(cat "$1/pid" 2>/dev/null)
 		for id in $(curl -s --unix-socket "$1/sock" 'http://engine/v1.41/containers/json?all=1' |
 			grep -o '"Id":"[0-9a-f]*"' | cut -d '"' -f 4); do
 			curl -s --unix-socket "$1/sock" -X DELETE "http://engine/v1.41/containers/$id?force=1" >/dev/null

@@ -7,6 +7,7 @@
  *   life.c     create to destroy                            enter.c   cube-init: how it gets in, the link to it
  *   look.c     inspect, list, usage, access                 template.c, import.c   images
  *   root.c     its files on this machine                    volume.c  volumes
+ *   late.c     creations that nobody waits for any more
  *   events.c   what becomes of containers by others' hands  adopt.c   containers that others made
  *
  * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
@@ -146,6 +147,15 @@ int docker_enter_beside(struct cube_docker *d, const char *id, struct cube_cance
 			struct cube_err *err);
 int docker_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler, void *ctx,
 		struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
+
+/* ---- late.c ---- */
+
+/* The creation of @uid was cancelled: whatever comes of it is not wanted. -errno. */
+int docker_late_mark(const struct cube_docker *d, const char *uid, struct cube_err *err);
+/* It is wanted again. */
+void docker_late_clear(const struct cube_docker *d, const char *uid);
+void docker_late_made(struct cube_docker *d, const char *uid); /* the engine has made this one */
+void docker_late_look(struct cube_docker *d);
 
 /* ---- adopt.c ---- */
 

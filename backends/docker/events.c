@@ -14,6 +14,7 @@
 #define EVENTS_NS    UINT64_C(1000000000)
 
 struct events {
+	struct cube_docker *d;
 	const struct cube_news *news;
 	struct cube_buf line; /* what has come of it */
 };
@@ -28,8 +29,9 @@ static const struct {
 	{"destroy", CUBE_IS_GONE},  {"remove", CUBE_IS_GONE},
 };
 
-static void events_tell(const struct cube_news *news, const json_t *event)
+static void events_tell(const struct events *e, const json_t *event)
 {
+	const struct cube_news *news = e->news;
 	const json_t *actor = json_object_get(event, "Actor");
 	const char *action = cube_json_str(event, "Action", ""),
 		   *uid = cube_json_str(json_object_get(actor, "Attributes"), DOCKER_LABEL_UID, ""),
@@ -37,6 +39,8 @@ static void events_tell(const struct cube_news *news, const json_t *event)
 
 	if (strcmp(cube_json_str(event, "Type", ""), "container") != 0)
 		return;
+	if (strcmp(action, "create") == 0 && id == uid)
+		docker_late_made(e->d, uid);
 	if (strcmp(action, "oom") == 0)
 		news->oom(news->ctx, id);
 	for (size_t i = 0; i < CUBE_COUNT(events_states); i++)
@@ -52,7 +56,7 @@ static int events_line(struct events *e)
 	if (e->line.len > 0)
 		rc = cube_json_parse(cube_buf_str(&e->line), e->line.len, "event", &event, NULL);
 	if (event != NULL)
-		events_tell(e->news, event);
+		events_tell(e, event);
 	cube_buf_reset(&e->line);
 	return rc == -ENOMEM ? rc : rc < 0 ? -EREMOTEIO : 0;
 }
@@ -95,13 +99,14 @@ int docker_watch(struct cube_backend *base, const struct cube_news *news, struct
 		 struct cube_err *err)
 {
 	struct cube_docker *d = docker_of(base);
-	struct events e = {.news = news, .line = CUBE_BUF(EVENTS_LINE)};
+	struct events e = {.d = d, .news = news, .line = CUBE_BUF(EVENTS_LINE)};
 	uint64_t since = 0;
 	char path[128];
 	int rc = events_since(d, cancel, &since, err);
 
 	if (rc < 0)
 		return rc;
+	docker_late_look(d);
 	news->begun(news->ctx);
 	(void)snprintf(path, sizeof(path), "/events?since=%" PRIu64 "&filters=%s", since, EVENTS_TYPES);
 	rc = docker_ask(d,

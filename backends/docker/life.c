@@ -91,7 +91,7 @@ static int create_again(struct cube_docker *d, const char *uid, bool *ret_done, 
 }
 
 static int create_box(struct cube_docker *d, const struct cube_spec *spec, const char *image,
-		      struct cube_err *err)
+		      struct cube_cancel *cancel, struct cube_err *err)
 {
 	cube_auto(cube_json_auto) json_t *body = NULL;
 	char path[DOCKER_REF + 40];
@@ -106,11 +106,23 @@ static int create_box(struct cube_docker *d, const struct cube_spec *spec, const
 						     .body = body,
 						     .what = "create the container",
 						     .timeout_s = LIFE_SLOW_S},
-				NULL, err);
+				cancel, err);
 	return rc;
 }
 
-/* The engine's part is not interrupted: it would go on with it, and nobody could tell when it is done. */
+/* The engine goes on with what was cancelled, or with what it was too slow for. */
+static void create_undo(struct cube_docker *d, const char *uid, int code)
+{
+	struct cube_err err = {0};
+	bool late = (code == -EINTR || code == -ETIMEDOUT) && docker_late_mark(d, uid, &err) == 0;
+	int rc = life_delete(d, uid, &err);
+
+	if (rc == -EBUSY)
+		rc = life_await_gone(d, uid, &err);
+	if (rc == 0 || !late)
+		(void)docker_box_forget(d, uid, &err);
+}
+
 static int create_new(struct cube_docker *d, const struct cube_spec *spec, struct cube_cancel *cancel,
 		      struct cube_err *err)
 {
@@ -123,11 +135,12 @@ static int create_new(struct cube_docker *d, const struct cube_spec *spec, struc
 		rc = docker_volumes_there(d, spec, cancel, err);
 	if (rc < 0)
 		return rc;
-	rc = create_box(d, spec, image, err);
+	docker_late_clear(d, spec->uid);
+	rc = create_box(d, spec, image, cancel, err);
 	if (rc == 0)
 		rc = docker_start(&d->base, spec->uid, cancel, err);
 	if (rc < 0)
-		(void)docker_destroy(&d->base, spec->uid, NULL);
+		create_undo(d, spec->uid, rc);
 	return rc;
 }
 
@@ -150,7 +163,9 @@ int docker_create(struct cube_backend *base, const struct cube_spec *spec, struc
 	return rc;
 }
 
-/* ---- start, stop ---- */
+/* ---- start, stop ----
+ *
+ * The engine goes on with what was cancelled; that it is done then is told by its events. */
 
 int docker_start(struct cube_backend *base, const char *id, struct cube_cancel *cancel, struct cube_err *err)
 {
@@ -166,7 +181,7 @@ int docker_start(struct cube_backend *base, const char *id, struct cube_cancel *
 		if (dir < 0)
 			return dir;
 	}
-	rc = docker_box_do(d, id, "start", NULL, err);
+	rc = docker_box_do(d, id, "start", cancel, err);
 	if (rc == 0)
 		rc = docker_enter(d, id, cancel, err);
 	if (rc < 0)
@@ -189,7 +204,7 @@ int docker_stop(struct cube_backend *base, const char *id, uint32_t grace_s, str
 	if (rc < 0)
 		return rc;
 	if (grace_s == 0)
-		return docker_box_do(d, id, "kill", NULL, err);
+		return docker_box_do(d, id, "kill", cancel, err);
 	if (grace_s > LIFE_GRACE_S)
 		grace_s = LIFE_GRACE_S;
 	(void)snprintf(path, sizeof(path), "/stop?t=%u", grace_s);
@@ -212,7 +227,7 @@ static int life_move(struct cube_docker *d, const char *id, enum cube_state to, 
 		return rc;
 	if (docker_box_state(box) == CUBE_IS_STOPPED)
 		return cube_fail(err, -EHOSTDOWN, "sandbox %s does not run", id);
-	return docker_box_do(d, id, verb, NULL, err);
+	return docker_box_do(d, id, verb, cancel, err);
 }
 
 int docker_pause(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err)
