@@ -430,6 +430,19 @@ void cube_verb_start(struct cube_verb_call *call, const char *line, size_t len)
 		verb_run(call);
 }
 
+int cube_verb_once(struct cube_verb_call *call, struct cube_err *err)
+{
+	if (call->noted != 0)
+		return cube_fail(
+			err, -EIO,
+			"%s: the worker ended at this very moment: whether it was done cannot be told; "
+			"look, and say it again if it was not",
+			call->verb->name);
+	if (call->note != NULL)
+		call->note(call, 1);
+	return 0;
+}
+
 void cube_verb_cancel(struct cube_verb_call *call)
 {
 	if (call->finished)

@@ -50,6 +50,10 @@ struct cube_verb_call {
 	struct cube_hold *hold; /* of the channel that it was written to; NULL: to none, or left to itself */
 	void (*done)(struct cube_verb_call *call,
 		     int code); /* code 0 or negative; err and answer are filled */
+	/* The line may come again, from a worker that follows one that was killed before it had said how it ended: then
+	 * @noted is the last number that was given to @note, 0: none was. NULL: it never comes again. */
+	void (*note)(struct cube_verb_call *call, uint64_t number);
+	uint64_t noted;
 	/* filled */
 	struct cube_err err;
 	char answer[1000]; /* "key=value ..." behind ok; may be empty */
@@ -70,6 +74,9 @@ void cube_verb_start(struct cube_verb_call *call, const char *line, size_t len);
 void cube_verb_cancel(struct cube_verb_call *call);
 /* For verb implementations: the end. */
 void cube_verb_finish(struct cube_verb_call *call, int code);
+/* Right before what is done at one stroke and leaves no trace. -EIO: a worker that was killed was about to do it, and
+ * whether it came to it nobody can tell. */
+int cube_verb_once(struct cube_verb_call *call, struct cube_err *err);
 
 /* Usage lines ("stop [SECONDS]    summary") of the verbs that work for @object now, added to @out. */
 int cube_verb_usage(enum cube_scope scope, void *object, struct cube_buf *out);

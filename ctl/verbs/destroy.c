@@ -79,6 +79,8 @@ void cube_destroy_go(struct cube_verb_call *call, struct cube_destroy *s)
 {
 	int r = 0;
 
+	if (call->note != NULL)
+		call->note(call, 1);
 	for (unsigned i = 0; i < s->n; i++)
 		cube_own(s->cubes[i])->picked = false;
 	for (unsigned i = 0; r == 0 && i < s->n; i++)
@@ -106,6 +108,8 @@ static int destroy_pick_name(struct cube_verb_call *call, struct cube_destroy *s
 {
 	struct cube_cube *c = cube_domain_find(call->domain, name);
 
+	if (c == NULL && call->noted != 0)
+		return 0; /* it was gone when the worker was killed; others may not be */
 	if (c == NULL)
 		return cube_fail(err, -ENOENT, "destroy: no sandbox '%s'", name);
 	if (cube_own(c)->picked)
@@ -134,8 +138,9 @@ static int destroy_pick_label(struct cube_verb_call *call, struct cube_destroy *
 		if (!cube_own(c)->picked)
 			cube_destroy_pick(s, c);
 	}
-	return some ? 0
-		    : cube_fail(err, -ENOENT, "destroy: no sandbox has label.%s=%s", label.key, label.value);
+	return some || call->noted != 0 ? 0
+					: cube_fail(err, -ENOENT, "destroy: no sandbox has label.%s=%s",
+						    label.key, label.value);
 }
 
 /* All are there, or none is touched. Names first: they may not be said twice, what has a label may. */

@@ -7,10 +7,14 @@
 #include "ctl/signal.h"
 #include "ctl/verbs/verbs.h"
 
+/* Two of them are not one. */
 static int kill_signal(struct cube_verb_call *call, int *sig, struct cube_err *err)
 {
+	int r;
+
 	*sig = SIGTERM;
-	return call->n_words > 1 ? cube_signal_parse(call->words[1], sig, err) : 0;
+	r = call->n_words > 1 ? cube_signal_parse(call->words[1], sig, err) : 0;
+	return r < 0 ? r : cube_verb_once(call, err);
 }
 
 static int kill_cube_run(struct cube_verb_call *call, struct cube_err *err)

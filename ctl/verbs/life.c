@@ -39,10 +39,36 @@ static void life_cancel(struct cube_verb_call *call)
 	(void)cube_fail(&call->err, -EINTR, "%s: interrupted; it goes on", call->verb->name);
 }
 
+/* Another number each time that @what was done; 0: what was done already is not done again anyway. */
+static uint64_t life_times(const struct cube_cube *c, enum cube_life what)
+{
+	if (what == CUBE_LIFE_RESTART)
+		return c->started_wall + 1;
+	return what == CUBE_LIFE_RESET || what == CUBE_LIFE_RESTORE ? (uint64_t)c->generation + 1 : 0;
+}
+
+/* By the worker before, which was killed before it could say so. */
+static bool life_was_done(struct cube_verb_call *call, const struct cube_cube *c, enum cube_life what)
+{
+	uint64_t times = life_times(c, what);
+
+	if (times == 0)
+		return false;
+	if (call->noted != 0)
+		return call->noted != times;
+	if (call->note != NULL)
+		call->note(call, times);
+	return false;
+}
+
 static int life_begin(struct cube_verb_call *call, struct cube_cube *c, const struct cube_life_call *life,
 		      struct cube_err *err)
 {
-	struct life_state *s = cube_calloc(1, sizeof(*s));
+	struct life_state *s;
+
+	if (life_was_done(call, c, life->what))
+		return 0;
+	s = cube_calloc(1, sizeof(*s));
 
 	if (s == NULL)
 		return cube_fail(err, -ENOMEM, "%s: out of memory", call->verb->name);

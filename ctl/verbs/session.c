@@ -5,7 +5,9 @@
 
 static int reset_run(struct cube_verb_call *call, struct cube_err *err)
 {
-	return cube_session_reset(call->object, err);
+	int r = cube_verb_once(call, err);
+
+	return r < 0 ? r : cube_session_reset(call->object, err);
 }
 
 const struct cube_verb cube_verb_session_reset = {

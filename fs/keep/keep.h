@@ -120,7 +120,7 @@ struct cube_keep_handle {
 	bool local, owner, truncated;
 	char making[72];         /* clone: the name it is about to give */
 	uint64_t base;           /* where reading began */
-	_Atomic uint64_t intent; /* the number of a job that is about to be made, or was */
+	_Atomic uint64_t intent; /* the number of a job that is about to be made, or was; how far a verb is */
 	_Atomic uint64_t intent_unique;
 	struct cube_keep_text in, text;
 	struct cube_keep_state state[2];

@@ -150,6 +150,26 @@ static void ctl_start(struct ctl_run *u, struct cube_handle *h)
 	cube_collect_drop(h);
 }
 
+/* ---- should this worker be killed before the line has ended ---- */
+
+static void ctl_verb_note(struct cube_verb_call *call, uint64_t number)
+{
+	struct ctl_run *u = cube_container_of(call, struct ctl_run, call);
+
+	if (u->req != NULL)
+		cube_kept_intent(u->handle, u->req->unique, number);
+}
+
+/* Another line of the same request may have noted something. */
+static void ctl_keep(struct ctl_run *u, const struct cube_req *r)
+{
+	u->again = r->again;
+	u->call.noted = r->again ? cube_kept_noted(r) : 0;
+	u->call.note = ctl_verb_note;
+	if (!r->again)
+		cube_kept_intent(u->handle, r->unique, 0);
+}
+
 /* ---- answers ---- */
 
 static void ctl_answer(struct cube_handle *h, const struct ctl_run *u)
@@ -195,8 +215,9 @@ static const struct {
 	const char *verb;
 	int code;
 } ctl_was_done[] = {
-	{"create", -EEXIST},  {"fork", -EEXIST},  {"mkdir", -EEXIST},  {"checkpoint", -EEXIST},
-	{"destroy", -ENOENT}, {"rmdir", -ENOENT}, {"rename", -ENOENT}, {"mv", -ENOENT},
+	{"create", -EEXIST},     {"fork", -EEXIST},     {"mkdir", -EEXIST},
+	{"checkpoint", -EEXIST}, {"template", -EEXIST}, {"rmdir", -ENOENT},
+	{"rename", -ENOENT},     {"mv", -ENOENT},       {"unbind", -ENOENT},
 };
 
 static bool ctl_done_before(const struct ctl_run *u)
@@ -246,7 +267,7 @@ static int ctl_line(struct cube_req *r, struct cube_handle *h, size_t line_at)
 		return cube_fail(&r->err, -ENOMEM, "out of memory");
 	u->req = r;
 	u->call.hold = h->channel ? &h->hold : NULL;
-	u->again = r->again;
+	ctl_keep(u, r);
 	r->again = false; /* what follows it is new */
 	(void)snprintf(u->verb, sizeof(u->verb), "%.*s", (int)strcspn(cube_buf_str(&h->in), " \t\n"),
 		       cube_buf_str(&h->in));

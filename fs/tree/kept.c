@@ -167,6 +167,7 @@ void cube_kept_intent(struct cube_handle *h, uint64_t unique, uint64_t number)
 {
 	if (h->kept == NULL)
 		return;
+	atomic_store(&h->kept->intent, 0); /* the one of before is not this request's */
 	atomic_store(&h->kept->intent_unique, unique);
 	atomic_store(&h->kept->intent, number);
 }
@@ -177,16 +178,23 @@ void cube_kept_making(struct cube_handle *h, const char *name)
 		(void)snprintf(h->kept->making, sizeof(h->kept->making), "%s", name);
 }
 
+uint64_t cube_kept_noted(const struct cube_req *r)
+{
+	const struct cube_handle *h = r->handle;
+
+	return h->kept != NULL && atomic_load(&h->kept->intent_unique) == r->unique
+		       ? atomic_load(&h->kept->intent)
+		       : 0;
+}
+
 /* The job that the request @r had started in the worker before; NULL: none. */
 struct cube_job *cube_kept_started(const struct cube_req *r)
 {
 	const struct cube_handle *h = r->handle;
 	struct cube_cube *c = h->node->obj->type->cube(h->node->obj->p);
-	uint64_t number = h->kept != NULL ? atomic_load(&h->kept->intent) : 0;
+	uint64_t number = r->again ? cube_kept_noted(r) : 0;
 
-	if (!r->again || number == 0 || atomic_load(&h->kept->intent_unique) != r->unique || c == NULL)
-		return NULL;
-	return cube_job_by_number(c, number);
+	return number == 0 || c == NULL ? NULL : cube_job_by_number(c, number);
 }
 
 bool cube_kept_written(const struct cube_req *r)

@@ -208,6 +208,8 @@ void cube_kept_save(struct cube_handle *h, const struct cube_req *r);
 void cube_kept_in(struct cube_handle *h, size_t at, const char *data, size_t len);
 void cube_kept_answer(struct cube_handle *h, const char *data, size_t len);
 void cube_kept_intent(struct cube_handle *h, uint64_t unique, uint64_t number);
+/* The number that the worker before noted so for this request; 0: none. */
+uint64_t cube_kept_noted(const struct cube_req *r);
 void cube_kept_making(struct cube_handle *h, const char *name);
 /* The worker before has collected all of this write. */
 bool cube_kept_written(const struct cube_req *r);

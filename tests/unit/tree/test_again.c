@@ -83,11 +83,97 @@ static void check_own_number(void **state)
 	rig_release(h);
 }
 
+/* ---- verbs ---- */
+
+/* Writes @line to @path; the worker is killed when it was done, right before that is noted, and the next one is asked
+ * again: what it answers. */
+static int verb_again(const char *path, const char *line)
+{
+	struct cube_handle *h;
+	struct rig_call c;
+	uint64_t unique;
+	int code;
+
+	assert_int_equal(rig_open(path, O_WRONLY, &h), 0);
+	rig_fill(&c, CUBE_REQ_WRITE, 0);
+	c.r.handle = h;
+	c.r.data = line;
+	c.r.size = strlen(line);
+	unique = c.r.unique;
+	assert_int_equal(rig_run(&c), strlen(line));
+	h->kept->state[atomic_load(&h->kept->which) & 1].in_len = (uint32_t)strlen(line);
+	h = rig_next_worker(h);
+	assert_non_null(h);
+	rig_fill(&c, CUBE_REQ_WRITE, 0);
+	c.r.handle = h;
+	c.r.data = line;
+	c.r.size = strlen(line);
+	c.r.unique = unique;
+	c.r.again = true;
+	code = rig_run(&c);
+	rig_release(h);
+	return code;
+}
+
+static unsigned count(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+		n++;
+	return n;
+}
+
+static void check_reset(void **state)
+{
+	(void)state;
+	assert_non_null(strstr(rig_cat("dev/status"), "generation 0\n"));
+	assert_int_equal(verb_again("dev/ctl", "reset\n"), 6);
+	assert_non_null(strstr(rig_cat("dev/status"), "generation 1\n"));
+	assert_int_equal(rig_echo("reset", "dev/ctl"), 0);
+	assert_non_null(strstr(rig_cat("dev/status"), "generation 2\n"));
+}
+
+static void check_restart(void **state)
+{
+	unsigned before = count(rig_cat("events"), "\"running\"");
+
+	(void)state;
+	assert_int_equal(verb_again("dev/ctl", "restart\n"), 8);
+	assert_int_equal(count(rig_cat("events"), "\"running\""), before + 1);
+}
+
+/* Whether a signal was sent nobody can see: then that is said. */
+static void check_kill(void **state)
+{
+	(void)state;
+	assert_int_equal(rig_echo("echo shell", "dev/exec"), 0);
+	assert_int_equal(verb_again("dev/ctl", "kill USR1\n"), -EIO);
+	assert_non_null(strstr(rig_cat("dev/error"), "whether it was done cannot be told"));
+	assert_int_equal(verb_again("dev/sessions/main/ctl", "reset\n"), -EIO);
+	assert_int_equal(rig_echo("kill USR1", "dev/ctl"), 0);
+}
+
+/* Of two, one was gone. */
+static void check_destroy(void **state)
+{
+	(void)state;
+	rig_cube("one");
+	rig_cube("two");
+	assert_int_equal(verb_again("ctl", "destroy one two\n"), 16);
+	assert_int_equal(rig_lookup("one"), -ENOENT);
+	assert_int_equal(rig_lookup("two"), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(check_number_of_others),
 		cmocka_unit_test(check_own_number),
+		cmocka_unit_test(check_reset),
+		cmocka_unit_test(check_restart),
+		cmocka_unit_test(check_kill),
+		cmocka_unit_test(check_destroy),
 	};
 
 	return cmocka_run_group_tests(tests, up, rig_down);
