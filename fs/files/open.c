@@ -297,7 +297,7 @@ int cube_files_tmpfile(struct cube_files_space *s, const struct cube_files_cred 
 		       int flags, mode_t mode, struct cube_files_entry *ret, struct cube_files_handle **ret_h)
 {
 	cube_auto_fdoor d = {.n = NULL};
-	int fd, r = cube_fdoor_open(s, parent, CUBE_DOOR_DIR | CUBE_DOOR_WRITE, &d);
+	int fd = -1, r = cube_fdoor_open(s, parent, CUBE_DOOR_DIR | CUBE_DOOR_WRITE, &d);
 
 	if (r == 0 && (flags & O_ACCMODE) == O_ACCMODE)
 		r = -EINVAL;

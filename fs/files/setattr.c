@@ -168,19 +168,16 @@ mode_t cube_fattr_written(const struct cube_files *f, const struct cube_files_cr
 int cube_files_written(struct cube_files_space *s, const struct cube_files_cred *c, uint64_t id,
 		       struct stat *ret)
 {
-	cube_auto_fnode n = NULL;
-	struct stat st, want;
-	int r = cube_files_getattr(s, id, NULL, &st);
+	cube_auto_fdoor d = {.n = NULL};
+	struct stat raw = {0}, want = {0};
+	int r = cube_fdoor_open(s, id, CUBE_DOOR_WRITE, &d);
 
-	if (r == 0)
-		r = cube_fnode_pin(s, id, &n);
+	if (r == 0 && fstat(d.fd->fd, &raw) < 0)
+		r = -errno;
 	if (r < 0)
 		return r;
-	want = st;
-	want.st_mode = cube_fattr_written(n->tree, c, &st);
-	if (!S_ISREG(st.st_mode) || want.st_mode == st.st_mode) {
-		*ret = st;
-		return 0;
-	}
-	return cube_files_setattr(s, id, NULL, &want, CUBE_SET_MODE, ret);
+	want.st_mode = cube_fattr_written(d.n->tree, c, &raw);
+	if (S_ISREG(raw.st_mode) && want.st_mode != raw.st_mode)
+		return cube_files_setattr(s, id, NULL, &want, CUBE_SET_MODE, ret);
+	return cube_fattr_show(d.n, &raw, ret);
 }
