@@ -56,9 +56,9 @@ enum cube_state docker_box_state(const json_t *box)
 {
 	const json_t *state = json_object_get(box, "State");
 
-	if (!cube_json_bool(state, "Running", false))
-		return CUBE_IS_STOPPED;
-	return cube_json_bool(state, "Paused", false) ? CUBE_IS_PAUSED : CUBE_IS_RUNNING;
+	if (cube_json_bool(state, "Paused", false)) /* Podman's does not run then */
+		return CUBE_IS_PAUSED;
+	return cube_json_bool(state, "Running", false) ? CUBE_IS_RUNNING : CUBE_IS_STOPPED;
 }
 
 int docker_box_pid(const json_t *box)

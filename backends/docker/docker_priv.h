@@ -135,6 +135,8 @@ int docker_spec(const struct cube_docker *d, const struct cube_spec *spec, const
 		struct cube_err *err);
 /* Limits as they are given at creation and at an update. */
 void docker_spec_limits(json_t *to, const struct cube_limits *limits);
+/* The same in the terms of the OCI runtime. */
+void docker_spec_resources(json_t *to, const struct cube_limits *limits);
 
 /* ---- enter.c ---- */
 

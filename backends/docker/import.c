@@ -225,7 +225,8 @@ static int import_send(struct cube_docker *d, const struct cube_template_order *
 	struct cube_buf query = CUBE_BUF(8192);
 	int rc;
 
-	(void)cube_buf_printf(&query, "fromSrc=-&repo=%s&tag=", DOCKER_REPO);
+	/* Podman 4 overlooks a tag that is not in the name. */
+	(void)cube_buf_printf(&query, "fromSrc=-&repo=%s%s", DOCKER_REPO, d->engine.podman ? "%3A" : "&tag=");
 	(void)cube_http_escape(&query, ref + sizeof(DOCKER_REPO));
 	import_label(&query, DOCKER_LABEL_IMAGE, o->name);
 	import_label(&query, DOCKER_LABEL_PRINT, print);

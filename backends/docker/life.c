@@ -20,6 +20,8 @@
 
 static int life_delete(struct cube_docker *d, const char *id, struct cube_err *err)
 {
+	if (d->engine.podman) /* else it has the grace of a stop */
+		(void)docker_box_do(d, id, "kill", NULL, NULL);
 	return docker_box_ask(d, id,
 			      &(struct docker_ask){.method = "DELETE",
 						   .path = "?force=1&v=1",
@@ -240,11 +242,34 @@ int docker_resume(struct cube_backend *b, const char *id, struct cube_cancel *ca
 	return life_move(docker_of(b), id, CUBE_IS_RUNNING, "unpause", cancel, err);
 }
 
+/* Podman 4 has this in its own interface alone, in the terms of the runtime. */
+static int limit_podman(struct cube_docker *d, const char *id, const struct cube_limits *limits,
+			struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *body = json_object();
+	char ref[DOCKER_REF], path[DOCKER_REF + 64];
+	int rc = docker_ref(id, ref, err);
+
+	if (rc < 0)
+		return rc;
+	docker_spec_resources(body, limits);
+	(void)snprintf(path, sizeof(path), "/v4.0.0/libpod/containers/%s/update", ref);
+	return docker_ask(d,
+			  &(struct docker_ask){.method = "POST",
+					       .path = path,
+					       .plain = true,
+					       .body = body,
+					       .what = "change the limits of a sandbox"},
+			  NULL, err);
+}
+
 int docker_limit(struct cube_backend *base, const char *id, const struct cube_limits *limits,
 		 struct cube_err *err)
 {
 	cube_auto(cube_json_auto) json_t *body = json_object();
 
+	if (docker_of(base)->engine.podman)
+		return limit_podman(docker_of(base), id, limits, err);
 	docker_spec_limits(body, limits);
 	return docker_box_ask(
 		docker_of(base), id,

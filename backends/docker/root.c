@@ -142,8 +142,8 @@ const char *docker_root_why(const struct cube_docker *d)
 		return "only root reaches the files of a container from outside";
 	if (d->engine.user_ns)
 		return "the engine gives its containers other user ids";
-	if (strcmp(d->engine.driver, "overlay2") != 0)
-		return "the engine keeps its images without overlay2, so that a stopped container has no "
+	if (strcmp(d->engine.driver, "overlay2") != 0 && strcmp(d->engine.driver, "overlay") != 0)
+		return "the engine keeps its images without overlayfs, so that a stopped container has no "
 		       "files here";
 	fs = fsopen("overlay", FSOPEN_CLOEXEC);
 	if (fs < 0 || root_set(fs, "lowerdir+", "/") < 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define NANO_PER_MILLI 1000000
+#define SPEC_PERIOD_US 100000
 
 void docker_spec_limits(json_t *to, const struct cube_limits *limits)
 {
@@ -24,12 +25,30 @@ void docker_spec_limits(json_t *to, const struct cube_limits *limits)
 		(void)json_object_set_new(to, "PidsLimit", json_integer((json_int_t)limits->pids));
 }
 
+void docker_spec_resources(json_t *to, const struct cube_limits *limits)
+{
+	if (limits->memory != 0)
+		(void)json_object_set_new(to, "memory",
+					  json_pack("{s:I,s:I}", "limit", (json_int_t)limits->memory, "swap",
+						    (json_int_t)limits->memory));
+	if (limits->cpus_milli != 0)
+		(void)json_object_set_new(to, "cpu",
+					  json_pack("{s:I,s:I}", "period", (json_int_t)SPEC_PERIOD_US,
+						    "quota",
+						    (json_int_t)limits->cpus_milli * SPEC_PERIOD_US / 1000));
+	if (limits->pids != 0)
+		(void)json_object_set_new(to, "pids", json_pack("{s:I}", "limit", (json_int_t)limits->pids));
+}
+
 static json_t *spec_pairs(const struct cube_pair *pairs, size_t n, const char *between)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < n; i++) {
 		cube_auto_str text = cube_asprintf("%s%s%s", pairs[i].key, between, pairs[i].value);
+
+		if (text != NULL)
+			(void)json_array_append_new(list, cube_json_bytes(text, strlen(text)));
 	}
 	return list;
 }

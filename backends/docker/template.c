@@ -97,6 +97,18 @@ static void template_tell(struct template_list *l, const json_t *image, const ch
 	l->each(l->ctx, &t);
 }
 
+/* Without the registry that Podman puts before a name that had none. */
+static const char *template_tag(const json_t *tag)
+{
+	static const char *const before[] = {"docker.io/library/", "docker.io/", "localhost/"};
+	const char *text = json_string_value(tag);
+
+	for (size_t i = 0; text != NULL && i < CUBE_COUNT(before); i++)
+		if (strncmp(text, before[i], strlen(before[i])) == 0)
+			return text + strlen(before[i]);
+	return text;
+}
+
 /* An import's name is in its label; others have theirs as tags. */
 static void template_one(struct template_list *l, const json_t *image, bool own)
 {
@@ -105,7 +117,7 @@ static void template_one(struct template_list *l, const json_t *image, bool own)
 
 	json_array_foreach(tags, i, tag)
 	{
-		const char *text = json_string_value(tag);
+		const char *text = template_tag(tag);
 		size_t len = text != NULL ? strlen(text) : 0;
 		bool is_own = text != NULL && strncmp(text, DOCKER_REPO ":", sizeof(DOCKER_REPO)) == 0;
 		char name[CUBE_ID_MAX + 1];

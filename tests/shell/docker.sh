@@ -34,12 +34,13 @@ fi
 
 start_engine docker
 start_cubefs --config "$CONF"
-sandbox dev label.who=me env.COLOR=blue memory=256M
+sandbox dev label.who=me env.COLOR=blue memory=256M host.db=10.1.2.3
 check_eq "$(run dev 'cat /etc/name; id -u; pwd; hostname; echo $COLOR')" $'test\n0\n/workspace\ndev\nblue'
 check_eq "$(run dev 'cd /tmp; X=1')" ''
 check_eq "$(run dev 'pwd; echo $X')" $'/tmp\n1'
 put "$MNT/dev/exec" 'exit 7'
 check_eq "$(cat "$MNT/dev/exit")" 7
+check_match "$(run dev 'cat /etc/hosts')" '10\.1\.2\.3[[:space:]]+db'
 id=cubefs-$(field "$MNT/dev/status" id)
 check_match "$(api GET "/containers/$id/json")" '"Memory":268435456'
 check_match "$(api GET "/containers/$id/json")" '"cubefs.label.who":"me"'
