@@ -12,7 +12,7 @@
 #include "backends/base/macros.h"
 
 #define KEEP_MAGIC   UINT64_C(0x3170656573756263)
-#define KEEP_VERSION 1
+#define KEEP_VERSION 2
 #define KEEP_PAGE    ((size_t)4096)
 
 struct keep_part {

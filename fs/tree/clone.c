@@ -119,6 +119,7 @@ static int clone_adopt(struct cube_handle *h)
 const struct cube_class cube_class_clone = {
 	.adopt = clone_adopt,
 	.channel = true,
+	.makes = true,
 	.open = clone_open,
 	.read = clone_read,
 	.write = clone_write,

@@ -71,6 +71,7 @@ void cube_kept_open(struct cube_handle *h, const struct cube_req *r)
 	k->base = 0;
 	atomic_store(&k->intent, 0);
 	atomic_store(&k->poll, 0);
+	atomic_store(&k->whole, 0);
 	cube_kept_save(h, NULL);
 	atomic_store_explicit(&k->key, h->node->id, memory_order_release);
 }
@@ -82,6 +83,7 @@ void cube_kept_opened(struct cube_handle *h)
 		return;
 	h->kept->base = h->base;
 	cube_kept_save(h, NULL);
+	atomic_store(&h->kept->whole, 1);
 }
 
 void cube_kept_closed(struct cube_handle *h)

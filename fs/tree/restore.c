@@ -217,7 +217,8 @@ static int restore_handle(struct cube_tree *t, struct cube_keep_handle *k, struc
 	h->truncated = k->truncated;
 	h->kept = k;
 	restore_state(h, s);
-	code = cube_handle_render(h);
+	/* Half an open is none: it comes again. */
+	code = atomic_load(&k->whole) == 0 && !h->class->makes ? -ESTALE : cube_handle_render(h);
 	if (code == 0 && h->class->adopt != NULL)
 		code = h->class->adopt(h);
 	if (code == 0 && s->hold)

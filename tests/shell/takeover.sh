@@ -121,6 +121,12 @@ tar -C "$WORK/tree" -cf "$WORK/tree.tar" .
 
 stopped() { [ -e "$WORK/stop" ]; }
 
+exec_state() { # for who looks for the cause
+	cat "$D/sessions/s/exit" "$D/sessions/s/status"
+	tail -n 2 "$F/counted"
+	tail -n 5 "$D/error" "$MNT/error"
+	grep . "$D"/jobs/*/cmd | tail -n 5
+}
 load_exec() {
 	local n=0 out
 	until stopped; do
@@ -128,7 +134,7 @@ load_exec() {
 		mkdir "$D/sessions/s" || return 1
 		put "$D/sessions/s/exec" "echo $n >>/tmp/counted; echo out $n" || return 1
 		out=$(cat "$D/sessions/s/exec") || return 1
-		[ "$out" = "out $n" ] || { echo "command $n gave '$out'"; return 1; }
+		[ "$out" = "out $n" ] || { echo "command $n gave '$out'"; exec_state; return 1; }
 		rmdir "$D/sessions/s" || return 1
 	done
 	echo "$n" >"$WORK/counted"

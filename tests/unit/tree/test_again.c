@@ -83,6 +83,22 @@ static void check_own_number(void **state)
 	rig_release(h);
 }
 
+/* What had been opened half is opened anew; what was open reads on. */
+static void check_half_open(void **state)
+{
+	struct cube_handle *h;
+	struct rig_call c;
+
+	(void)state;
+	assert_int_equal(rig_echo("echo output", "dev/exec"), 0);
+	assert_int_equal(rig_open("dev/exec", O_RDONLY, &h), 0);
+	h = rig_next_worker(h);
+	assert_non_null(h);
+	assert_string_equal(rig_read(&c, h, 0), "output\n");
+	atomic_store(&h->kept->whole, 0);
+	assert_null(rig_next_worker(h));
+}
+
 /* ---- verbs ---- */
 
 /* Writes @line to @path; the worker is killed when it was done, right before that is noted, and the next one is asked
@@ -170,6 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(check_number_of_others),
 		cmocka_unit_test(check_own_number),
+		cmocka_unit_test(check_half_open),
 		cmocka_unit_test(check_reset),
 		cmocka_unit_test(check_restart),
 		cmocka_unit_test(check_kill),
