@@ -113,7 +113,7 @@ struct cube_keep_handle {
 	int32_t backing; /* the kernel's id of what is behind it; 0: it is served */
 	_Atomic uint32_t which;
 	_Atomic uint32_t whole; /* its open came to its end */
-	_Atomic uint64_t poll; /* the kernel's number of who polls; 0: nobody */
+	_Atomic uint64_t poll;  /* the kernel's number of who polls; 0: nobody */
 	uint64_t shown_ino;
 	/* the tree's */
 	int32_t pid, tgid;

@@ -103,7 +103,7 @@ struct cube_handle {
 struct cube_class {
 	bool channel;  /* opened for both it is one: reads may wait, no position */
 	bool collects; /* text for whoever opened it: the opener's thread group must be known */
-	bool makes;    /* its open makes something: adopt is called even if the open did not come to its end */
+	bool makes; /* its open makes something: adopt is called even if the open did not come to its end */
 	/* Size and time of the last change (wall clock); NULL: of the rendered text. */
 	void (*stat)(struct cube_node *n, uint64_t *size, uint64_t *mtime);
 	int (*check)(struct cube_req *r);                       /* may it be opened with r->flags? */

@@ -184,12 +184,9 @@ static void check_destroy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_number_of_others),
-		cmocka_unit_test(check_own_number),
-		cmocka_unit_test(check_half_open),
-		cmocka_unit_test(check_reset),
-		cmocka_unit_test(check_restart),
-		cmocka_unit_test(check_kill),
+		cmocka_unit_test(check_number_of_others), cmocka_unit_test(check_own_number),
+		cmocka_unit_test(check_half_open),        cmocka_unit_test(check_reset),
+		cmocka_unit_test(check_restart),          cmocka_unit_test(check_kill),
 		cmocka_unit_test(check_destroy),
 	};
 
