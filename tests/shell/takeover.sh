@@ -22,12 +22,30 @@ wait_for 10 test -d "$F"
 echo unlinked >"$F/unlinked"
 exec 9<"$F/unlinked"
 rm "$F/unlinked"
+mkfifo "$WORK/go"
 # A command that is written in two halves, with a death between them.
 exec 4>"$D/exec"
 env printf 'echo whole; ' >&4
 mkdir "$F/cwd"
 cd "$F/cwd"
+# A file that has no name, in what is mounted and in the root.
+python3 - "$D/files/workspace" "$F" >"$WORK/nameless" 3<>"$WORK/go" <<'E2' &
+import os, sys
+fds = [os.open(d, os.O_TMPFILE | os.O_RDWR, 0o600) for d in sys.argv[1:]]
+for fd in fds:
+    os.write(fd, b'before ')
+print('open', flush=True)
+os.read(3, 1)
+for fd in fds:
+    os.write(fd, b'after')
+    assert os.pread(fd, 20, 0) == b'before after'
+    assert os.fstat(fd).st_nlink == 0
+E2
+nameless=$!
+wait_for 10 grep -qs open "$WORK/nameless"
 kill_worker
+echo >"$WORK/go"
+wait "$nameless" || fail "the nameless files: $(cat "$WORK/nameless")"
 echo second >&5
 check_match "$(tail -n 1 "$MNT/error")" 'the worker ended \(signal 9\), and another one took over'
 check_eq "$(cat "$F/appended")" $'first\nsecond' 'the appended file'
