@@ -7,7 +7,8 @@
 #                                     `again KIND DIR` starts it after it was killed
 #
 # KIND is docker or podman. Everything of it is below one directory. It makes no network, so no rule of this machine is
-# touched, and has one image, cubefs-test: a static busybox. Exit code 77 where there can be none.
+# touched, and has one image, cubefs-test: a static busybox. Exit code 77 where there can be none. DIR/flags, if there is
+# such a file, has words for dockerd's command line.
 set -u
 
 say() {
@@ -30,7 +31,9 @@ engine_image() { # DIR
 }
 
 docker_start() { # DIR
-	dockerd --iptables=false --ip6tables=false --bridge=none -H "unix://$1/sock" --data-root "$1/data" \
+	local flags=()
+	[ ! -f "$1/flags" ] || read -ra flags <"$1/flags"
+	dockerd "${flags[@]}" --iptables=false --ip6tables=false --bridge=none -H "unix://$1/sock" --data-root "$1/data" \
 		--exec-root "$1/run" -p "$1/pid" >"$1/log" 2>&1 </dev/null &
 }
 
