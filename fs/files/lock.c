@@ -197,6 +197,21 @@ static int lock_unlock(const struct cube_ffd *reads, const struct cube_ffd *writ
 	return writes != NULL && r == 0 ? lock_set(writes, lock, F_OFD_SETLK) : r;
 }
 
+/* The owner has no lock, or loses what it has with its descriptions. */
+static void lock_forget(const struct cube_files_handle *h, uint64_t owner)
+{
+	struct cube_files_space *s = h->n->tree->space;
+	struct lock_owner *o;
+
+	(void)pthread_mutex_lock(&s->locks);
+	o = lock_find_locked(h->n, owner);
+	if (o != NULL)
+		cube_list_remove(&o->in_node);
+	(void)pthread_mutex_unlock(&s->locks);
+	if (o != NULL)
+		lock_owner_free(o);
+}
+
 static int lock_give_up_reads(const struct cube_ffd *reads, const struct flock *lock)
 {
 	struct flock l = *lock;
@@ -217,8 +232,12 @@ int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct f
 	if (r < 0)
 		return r;
 	lock_get(h, owner, &reads, &writes);
-	if (lock->l_type == F_UNLCK)
-		return lock_unlock(reads, writes, lock);
+	if (lock->l_type == F_UNLCK) {
+		r = lock_unlock(reads, writes, lock);
+		if (r == 0 && lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0)
+			lock_forget(h, owner);
+		return r;
+	}
 	writable = writes != NULL || (h->flags & O_ACCMODE) != O_RDONLY;
 	if (writable && writes == NULL)
 		r = lock_open(h, owner, true, &writes);
@@ -363,18 +382,10 @@ void cube_flock_released(struct cube_files_space *s)
 
 int cube_files_flush(struct cube_files_handle *h, uint64_t lock_owner)
 {
-	struct cube_files_space *s = h->n->tree->space;
-	struct lock_owner *o;
 	int r = cube_fhandle_ok(h), fd;
 
 	atomic_store(&h->closing, true);
-	(void)pthread_mutex_lock(&s->locks);
-	o = lock_find_locked(h->n, lock_owner);
-	if (o != NULL)
-		cube_list_remove(&o->in_node);
-	(void)pthread_mutex_unlock(&s->locks);
-	if (o != NULL)
-		lock_owner_free(o);
+	lock_forget(h, lock_owner);
 	if (r < 0 || h->fd == NULL || h->n->mount->local)
 		return r;
 	/* a file server may have kept an error for the close of a descriptor */

@@ -14,7 +14,8 @@
 
 struct p9_lock_owner {
 	uint32_t proc;
-	unsigned uses; /* fids that note it, calls under way */
+	unsigned uses;  /* fids that note it, calls under way */
+	unsigned calls; /* of them */
 	uint64_t id;
 	char *client;
 };
@@ -65,7 +66,12 @@ void cube_p9_owner_put_locked(struct p9_conn *c, uint64_t id)
 
 static void lock_owner_put(struct p9_conn *c, uint64_t id)
 {
+	struct p9_lock_owner *o;
+
 	(void)pthread_mutex_lock(&c->lock);
+	o = lock_owner_find_locked(c, id);
+	if (o != NULL)
+		o->calls--;
 	cube_p9_owner_put_locked(c, id);
 	(void)pthread_mutex_unlock(&c->lock);
 }
@@ -83,8 +89,10 @@ static uint64_t lock_owner(struct p9_conn *c, const struct cube_p9_lock *l)
 	if (o == NULL)
 		o = lock_owner_add_locked(c, l);
 	id = o != NULL ? o->id : 0;
-	if (o != NULL)
+	if (o != NULL) {
 		o->uses++;
+		o->calls++;
+	}
 	(void)pthread_mutex_unlock(&c->lock);
 	return id;
 }
@@ -111,6 +119,23 @@ static int lock_note(struct p9_call *c, uint64_t owner)
 out:
 	(void)pthread_mutex_unlock(&c->conn->lock);
 	return code;
+}
+
+/* It has unlocked all of the file, as every process does that ends: the fid may outlive thousands of them. Another
+ * call of its may be about to lock, and counts on the note. */
+static void lock_unnote(struct p9_call *c, uint64_t owner)
+{
+	struct p9_fid *f = c->fid;
+	unsigned i = 0;
+
+	(void)pthread_mutex_lock(&c->conn->lock);
+	while (i < f->n_lock_owners && f->lock_owners[i] != owner)
+		i++;
+	if (i < f->n_lock_owners && lock_owner_find_locked(c->conn, owner)->calls == 1) {
+		f->lock_owners[i] = f->lock_owners[--f->n_lock_owners];
+		cube_p9_owner_put_locked(c->conn, owner);
+	}
+	(void)pthread_mutex_unlock(&c->conn->lock);
 }
 
 static int lock_translate(struct p9_call *c, struct flock *ret)
@@ -146,6 +171,8 @@ static void lock_real(struct p9_call *c)
 		code = lock_note(c, owner);
 	if (code == 0)
 		code = cube_files_setlk(c->fid->real, owner, &lock, false, NULL);
+	if (code == 0 && lock.l_type == F_UNLCK && lock.l_start == 0 && lock.l_len == 0)
+		lock_unnote(c, owner);
 	lock_owner_put(c->conn, owner);
 	c->reply.status = CUBE_P9_LOCK_SUCCESS;
 	if (code == -EAGAIN || code == -EACCES) {

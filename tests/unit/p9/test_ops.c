@@ -399,6 +399,18 @@ static void check_locks(void **state)
 	for (look.lock.proc = 1000; look.lock.proc < 1000 + 4200; look.lock.proc++)
 		assert_int_equal(peer_rpc(&q, &look), 0);
 	assert_int_equal(q.r.lock.type, CUBE_P9_LOCK_WRITE);
+	/* nor do those that lock through one fid, one after the other */
+	lock.lock.type = CUBE_P9_LOCK_UNLOCK;
+	assert_int_equal(peer_rpc(&q, &lock), 0);
+	for (lock.lock.proc = 10000; lock.lock.proc < 10000 + 4200; lock.lock.proc++) {
+		lock.lock.type = CUBE_P9_LOCK_WRITE;
+		assert_int_equal(peer_rpc(&q, &lock), 0);
+		assert_int_equal(q.r.status, CUBE_P9_LOCK_SUCCESS);
+		lock.lock.type = CUBE_P9_LOCK_UNLOCK;
+		assert_int_equal(peer_rpc(&q, &lock), 0);
+	}
+	assert_int_equal(peer_rpc(&q, &look), 0);
+	assert_int_equal(q.r.lock.type, CUBE_P9_LOCK_UNLOCK);
 	lock.lock.type = 7;
 	assert_int_equal(peer_rpc(&q, &lock), -EINVAL);
 	assert_int_equal(at("README", 5), 0);
