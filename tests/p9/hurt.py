@@ -130,6 +130,22 @@ def test_collected_text_has_a_limit():
             raise AssertionError("8 MB of text are taken")
 
 
+def test_collected_attributes_have_a_limit():
+    """Each is as large as an attribute may be; none of them is clunked."""
+    with session() as s:
+        count = 0
+        try:
+            while count < 1000:
+                fid = s.walk_to("dev/files/workspace/big")
+                s.xattrcreate(fid, "user.many", 65536)
+                s.write(fid, 0, b"x" * 65536)
+                count += 1
+        except Refused as error:
+            assert error.name == "ENOSPC", error.name
+        assert 64 < count < 1000, f"{count} attributes are collected"
+        served()
+
+
 def test_fids_have_a_limit():
     before = memory()
     with session() as s:

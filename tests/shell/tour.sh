@@ -33,10 +33,12 @@ mkdir dev/jobs/server
 echo 'while :; do echo tick; sleep 0.1; done' >dev/jobs/server/cmd
 wait_for 10 grep -q tick dev/jobs/server/output
 check_eq "$(cat dev/jobs/server/exit)" - 'exit of a running job'
-timeout 0.5 tail -n 1000 -f dev/logs >"$WORK/tail" || true
-check grep -q ' life running' "$WORK/tail"
-check grep -q ' out tested' "$WORK/tail"
-check grep -q 'tick' "$WORK/tail"
+timeout 60 tail -n 1000 -f dev/logs >"$WORK/tail" &
+for text in ' life running' ' out tested' tick; do
+	wait_for 30 grep -q "$text" "$WORK/tail"
+done
+kill "$!"
+wait "$!" || true
 
 rmdir dev
 check_not test -e dev

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: how they begin and end, what a fid may, who is cut off, what a flush does. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/clock.h"
+#include "fs/p9/priv.h"
 #include "tests/unit/p9/peer.h"
 
 static struct peer p;
@@ -291,6 +294,96 @@ static void check_many_wait(void **state)
 	peer_close(&p); /* and nothing hangs */
 }
 
+/* ---- those that stop in the middle ---- */
+
+/* The only connection: looked at as if it were so many seconds later, on the loop's thread. */
+struct look {
+	struct cube_post post;
+	unsigned seconds;
+	pthread_mutex_t lock;
+	pthread_cond_t done;
+	bool over;
+};
+
+static void looked(struct cube_post *post)
+{
+	struct look *l = cube_container_of(post, struct look, post);
+	uint64_t now = cube_clock_mono() / 1000000 + l->seconds * 1000;
+
+	cube_list_each (i, &server->conns)
+		cube_p9_conn_check(cube_list_entry(i, struct p9_conn, link), now);
+	(void)pthread_mutex_lock(&l->lock);
+	l->over = true;
+	(void)pthread_cond_signal(&l->done);
+	(void)pthread_mutex_unlock(&l->lock);
+}
+
+static void later(unsigned seconds)
+{
+	struct look l = {.post.fn = looked,
+			 .seconds = seconds,
+			 .lock = PTHREAD_MUTEX_INITIALIZER,
+			 .done = PTHREAD_COND_INITIALIZER};
+
+	cube_loop_post(rig.loop, &l.post);
+	(void)pthread_mutex_lock(&l.lock);
+	while (!l.over)
+		(void)pthread_cond_wait(&l.done, &l.lock);
+	(void)pthread_mutex_unlock(&l.lock);
+}
+
+/* What was sent may be on its way yet: it is looked at until then. */
+static bool cut_off(unsigned seconds, unsigned looks)
+{
+	struct pollfd end = {.fd = p.fd, .events = POLLRDHUP};
+
+	while (looks-- > 0) {
+		later(seconds);
+		if (poll(&end, 1, 5) == 1)
+			return true;
+	}
+	return false;
+}
+
+/* Reads of which each has its answer, all at once. */
+static void many_reads(unsigned count)
+{
+	struct cube_p9_msg m = {.type = CUBE_P9_TREAD, .fid = 1, .count = 8000};
+	struct cube_buf b = CUBE_BUF(1u << 16);
+
+	for (m.tag = 100; m.tag < 100 + count; m.tag++)
+		assert_int_equal(cube_p9_encode(&m, CUBE_P9_2000L, &b), 0);
+	peer_raw(&p, b.data, b.len);
+	cube_buf_done(&b);
+}
+
+/* Who does not come in, sends half a message or takes no answers is cut off in the end; a mount that nobody uses is
+ * not. */
+static void check_slow_peers(void **state)
+{
+	(void)state;
+	peer_open(&p, NULL, 0, NULL);
+	assert_false(cut_off(25, 1));
+	assert_true(cut_off(31, 2000));
+	peer_close(&p);
+
+	peer_open(&p, "9P2000.L", 8192, "");
+	assert_false(cut_off(24 * 3600, 1));
+	assert_int_equal(peer_fid(&p, CUBE_P9_TGETATTR, 0), 0);
+	peer_raw(&p, "\x13\0\0\0\x18", 5);
+	assert_false(cut_off(55, 20));
+	assert_true(cut_off(61, 2000));
+	peer_close(&p);
+
+	peer_open(&p, "9P2000.L", 8192, "");
+	assert_int_equal(peer_walk(&p, 0, 1, "README"), 0);
+	assert_int_equal(peer_lopen(&p, 1, 0), 0);
+	many_reads(1000);
+	assert_false(cut_off(55, 20));
+	assert_true(cut_off(61, 2000));
+	peer_close(&p);
+}
+
 /* Without memory a request is refused with that, or the connection ends: nobody waits in vain. */
 static void check_no_memory(void **state)
 {
@@ -315,12 +408,13 @@ static void check_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(check_versions),  cmocka_unit_test(check_before_version),
-		cmocka_unit_test(check_cut_off),   cmocka_unit_test(check_half_messages),
-		cmocka_unit_test(check_attach),    cmocka_unit_test(check_token),
-		cmocka_unit_test(check_walks),     cmocka_unit_test(check_limit_of_fids),
-		cmocka_unit_test(check_reset),     cmocka_unit_test(check_flush),
-		cmocka_unit_test(check_many_wait), cmocka_unit_test(check_no_memory),
+		cmocka_unit_test(check_versions),   cmocka_unit_test(check_before_version),
+		cmocka_unit_test(check_cut_off),    cmocka_unit_test(check_half_messages),
+		cmocka_unit_test(check_attach),     cmocka_unit_test(check_token),
+		cmocka_unit_test(check_walks),      cmocka_unit_test(check_limit_of_fids),
+		cmocka_unit_test(check_reset),      cmocka_unit_test(check_flush),
+		cmocka_unit_test(check_many_wait),  cmocka_unit_test(check_no_memory),
+		cmocka_unit_test(check_slow_peers),
 	};
 
 	limits = (struct cube_p9_limits){.connections = 16, .fids = 64, .tags = 32, .msize = 1u << 20};
