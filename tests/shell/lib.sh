@@ -209,8 +209,8 @@ kill_cubefs() { # [MNT]
 	! is_mounted "$mnt" || fusermount3 -u -z "$mnt"
 }
 
-worker() { # the worker's process id; the daemon has a supervisor
-	pgrep -P "$(pgrep -P "$CUBEFS_PID" '^cubefs-super')" '^cubefs$'
+worker() { # the worker's process id; the daemon has a supervisor. One that was killed may be a zombie for a while
+	pgrep -r R,S,D -P "$(pgrep -P "$CUBEFS_PID" '^cubefs-super')" '^cubefs$'
 }
 
 one_worker() { # leaves it in WORKER; a holder that was made this moment has its name yet
