@@ -89,6 +89,12 @@ struct cube_domain_paths {
 	int (*start)(void *ctx, enum cube_path_act act, struct cube_verb_call *call, struct cube_err *err);
 };
 
+/* Who keeps what `set` has changed for the worker that follows: under the lock. */
+struct cube_domain_keeper {
+	void *ctx;
+	void (*set)(void *ctx, const char *key, uint64_t value); /* NULL: nobody */
+};
+
 struct cube_domain {
 	pthread_mutex_t lock;
 	struct cube_loop *loop;
@@ -106,6 +112,7 @@ struct cube_domain {
 	struct cube_errlog *errors;
 	struct cube_buf done; /* as cube_cube.done, of the root's verbs; shown in its `ctl` */
 	struct cube_domain_watcher watcher;
+	struct cube_domain_keeper keeper; /* from when the domain is open */
 	struct cube_domain_paths paths;
 	struct cube_deferred *deferred, **deferred_tail;
 	uint64_t next_seq;

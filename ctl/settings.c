@@ -105,6 +105,8 @@ int cube_domain_set(struct cube_domain *d, const char *key, const char *value, s
 				 (unsigned long long)s->max);
 	setting_write(d, s, n);
 	settings_tell(d);
+	if (d->keeper.set != NULL)
+		d->keeper.set(d->keeper.ctx, key, n);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -241,6 +242,33 @@ static int daemon_open_fs(struct daemon *d, struct cube_err *err)
 	return o->n_p9 > 0 ? daemon_open_p9(d, &fo, err) : 0;
 }
 
+static void daemon_setting(void *ctx, const char *key, uint64_t value)
+{
+	cube_keep_set(ctx, key, value);
+}
+
+/* What was set since the daemon's start holds until its end, whichever worker it is. */
+static void daemon_settings(struct daemon *d)
+{
+	char value[24];
+	struct cube_err err;
+
+	if (d->keep == NULL)
+		return;
+	cube_domain_enter(d->domain);
+	for (size_t i = 0; i < CUBE_KEEP_SETTINGS; i++) {
+		const struct cube_keep_setting *s = &d->keep->head->settings[i];
+
+		if (atomic_load(&s->there) == 0)
+			continue;
+		(void)snprintf(value, sizeof(value), "%llu", (unsigned long long)atomic_load(&s->value));
+		if (cube_domain_set(d->domain, s->key, value, &err) < 0) /* another version's */
+			cube_log(CUBE_LOG_INFO, "daemon", "set %s=%s: %s", s->key, value, err.text);
+	}
+	d->domain->keeper = (struct cube_domain_keeper){.ctx = d->keep, .set = daemon_setting};
+	cube_domain_leave(d->domain);
+}
+
 static int daemon_open(struct daemon *d, struct cube_err *err)
 {
 	struct cube_domain_options o = {
@@ -255,8 +283,10 @@ static int daemon_open(struct daemon *d, struct cube_err *err)
 	r = daemon_watch_signals(d, err);
 	if (r == 0)
 		r = cube_domain_open(&o, &d->domain, err);
-	if (r == 0)
+	if (r == 0) {
+		daemon_settings(d);
 		r = daemon_open_fs(d, err);
+	}
 	cube_heir_drop();
 	return r;
 }

@@ -194,6 +194,26 @@ void cube_keep_give(struct cube_keep_table *t, uint32_t i)
 	(void)pthread_mutex_unlock(&t->lock);
 }
 
+/* ---- settings ---- */
+
+void cube_keep_set(struct cube_keep *k, const char *key, uint64_t value)
+{
+	for (size_t i = 0; i < CUBE_KEEP_SETTINGS; i++) {
+		struct cube_keep_setting *s = &k->head->settings[i];
+		bool there = atomic_load(&s->there) != 0;
+
+		if (there && strcmp(s->key, key) != 0)
+			continue;
+		if (!there && strlen(key) >= sizeof(s->key))
+			return;
+		atomic_store(&s->value, value);
+		if (!there)
+			memcpy(s->key, key, strlen(key) + 1);
+		atomic_store(&s->there, 1);
+		return;
+	}
+}
+
 /* ---- texts ---- */
 
 static int text_to_file(struct cube_keep_text *t)

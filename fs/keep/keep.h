@@ -140,6 +140,14 @@ struct cube_keep_call {
 	char reply[CUBE_KEEP_REPLY];
 };
 
+/* A setting of the daemon that was changed since its start. */
+#define CUBE_KEEP_SETTINGS 32
+struct cube_keep_setting {
+	_Atomic uint32_t there;
+	char key[28];
+	_Atomic uint64_t value;
+};
+
 /* ---- the whole ---- */
 
 #define CUBE_KEEP_INIT 256
@@ -160,6 +168,7 @@ struct cube_keep_head {
 	_Atomic uint32_t init_len, answer_len;
 	char init[CUBE_KEEP_INIT], answer[CUBE_KEEP_INIT]; /* the first request and its reply */
 	_Atomic uint32_t used[16];                         /* of each table: records that were ever in use */
+	struct cube_keep_setting settings[CUBE_KEEP_SETTINGS];
 };
 
 struct cube_keep_table {
@@ -190,6 +199,9 @@ uint32_t cube_keep_take(struct cube_keep_table *t);
 void cube_keep_give(struct cube_keep_table *t, uint32_t i); /* NONE is harmless */
 void *cube_keep_at(const struct cube_keep_table *t, uint32_t i);
 uint32_t cube_keep_used(const struct cube_keep_table *t);
+
+/* Is as good as not said where there is no room. One thread at a time. */
+void cube_keep_set(struct cube_keep *k, const char *key, uint64_t value);
 
 /* @len bytes at @at of a text. What is behind them stays. 0 or -errno. */
 int cube_keep_text_put(struct cube_keep_text *t, size_t at, const void *data, size_t len);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <signal.h>
@@ -171,10 +172,34 @@ static void test_strangers(void **state)
 	close(fd);
 }
 
+static void test_settings(void **state)
+{
+	struct stage *s = *state;
+	const struct cube_keep_setting *first;
+	char key[16];
+
+	cube_keep_set(s->k, "a", 1);
+	cube_keep_set(s->k, "b", 2);
+	cube_keep_set(s->k, "a", 3);
+	cube_keep_set(s->k, "a key that is longer than any setting's", 4);
+	again(s);
+	first = s->k->head->settings;
+	assert_string_equal(first[0].key, "a");
+	assert_int_equal(atomic_load(&first[0].value), 3);
+	assert_string_equal(first[1].key, "b");
+	assert_int_equal(atomic_load(&first[2].there), 0);
+	for (int i = 0; i < CUBE_KEEP_SETTINGS + 2; i++) {
+		(void)snprintf(key, sizeof(key), "k%d", i);
+		cube_keep_set(s->k, key, 5);
+	}
+	assert_string_equal(first[CUBE_KEEP_SETTINGS - 1].key, "k29");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_records, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_settings, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test(test_texts),
