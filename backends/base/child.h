@@ -7,11 +7,13 @@
 #ifndef CUBEFS_BACKENDS_BASE_CHILD_H
 #define CUBEFS_BACKENDS_BASE_CHILD_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -65,6 +67,26 @@ static inline bool cube_child_put(const char *path, const char *text, size_t len
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
 
 	return fd >= 0 && cube_child_write(fd, text, len);
+}
+
+/* @fd, with one byte, to who has the other end of the unix socket @sock: 0, or what errno says. */
+static inline int cube_child_send(int sock, int fd)
+{
+	union {
+		char space[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr head;
+	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			      .cmsg_level = SOL_SOCKET,
+			      .cmsg_type = SCM_RIGHTS}};
+	char byte = 0;
+	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control.space)};
+
+	__builtin_memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	return syscall(SYS_sendmsg, sock, &msg, 0) == 1 ? 0 : errno;
 }
 
 static inline bool cube_child_enter(int ns, int kind)

@@ -24,25 +24,6 @@
 
 /* ---- of what runs: in the child, system calls only ---- */
 
-static int root_send(int sock, int fd)
-{
-	union {
-		char space[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr head;
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
-			      .cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS}};
-	char byte = 0;
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control.space)};
-
-	__builtin_memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
-	return syscall(SYS_sendmsg, sock, &msg, 0) == 1 ? 0 : errno;
-}
-
 static _Noreturn void root_child(int ns, int sock)
 {
 	struct mount_attr attr = {.attr_set = ROOT_ATTRS};
@@ -53,7 +34,7 @@ static _Noreturn void root_child(int ns, int sock)
 	fd = syscall(SYS_open_tree, AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (fd < 0 || syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
 		cube_child_exit(errno);
-	cube_child_exit(root_send(sock, (int)fd));
+	cube_child_exit(cube_child_send(sock, (int)fd));
 }
 
 /* The process may have ended, and its number be another's: the caller asks the engine again. */

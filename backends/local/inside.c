@@ -143,24 +143,9 @@ struct inside_call {
 
 static int act_take(const struct inside_call *c, int at)
 {
-	union {
-		char space[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr head;
-	} control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
-			      .cmsg_level = SOL_SOCKET,
-			      .cmsg_type = SCM_RIGHTS}};
-	char byte = 0;
-	struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = sizeof(control.space)};
 	int mount = open_tree(at, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 
-	if (mount < 0)
-		return errno;
-	__builtin_memcpy(CMSG_DATA(&control.head), &mount, sizeof(mount));
-	return syscall(SYS_sendmsg, c->fd, &msg, 0) == 1 ? 0 : errno;
+	return mount < 0 ? errno : cube_child_send(c->fd, mount);
 }
 
 static int act_attach(const struct inside_call *c, int at)
