@@ -341,6 +341,9 @@ struct cube_backend_ops {
 	 * the machine fails both are found as they were at one moment. Of a creation by any other backend the
 	 * intention is on the medium first. */
 	bool beside_state;
+	/* checkpoint_list tells those of this state directory alone, wherever they lie: what nobody here knows is a
+	 * creation that was cut off, and is removed. So it is with beside_state. */
+	bool own_checkpoints;
 	/* What `root` gave ends when a sandbox stops and when it starts: another mount shows the same files then, and
 	 * what is held open of the old one is stale. Asked for anew after both. */
 	bool root_by_run;

@@ -246,7 +246,9 @@ static void list_strangers(struct list_work *lw)
  * are not ours to throw away. */
 static bool list_ours(const struct list_work *lw)
 {
-	return lw->compare && lw->service->backend->ops->beside_state &&
+	const struct cube_backend_ops *ops = lw->service->backend->ops;
+
+	return lw->compare && (ops->beside_state || ops->own_checkpoints) &&
 	       !cube_domain_own(lw->service->domain)->load_failed;
 }
 

@@ -18,7 +18,7 @@ say() {
 
 engine_image() { # DIR
 	local root=$1/image name
-	mkdir -p "$root"/{bin,etc,root,usr,var} "$root/home" && mkdir -m 1777 "$root/tmp" || return
+	mkdir -p "$root"/{bin,etc,root,srv,usr,var} "$root/home" && mkdir -m 1777 "$root/tmp" || return
 	cp "$(command -v busybox)" "$root/bin/busybox"
 	for name in $("$root/bin/busybox" --list); do
 		[ -e "$root/bin/$name" ] || ln -s busybox "$root/bin/$name"

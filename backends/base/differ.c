@@ -249,7 +249,6 @@ int cube_differ_run(const struct cube_differ *what, struct cube_cancel *cancel)
 		d.was = differ_open(what->was, ".");
 	if (rc == 0)
 		rc = differ_layers(&d, what->layers, what->n_layers, ".");
-	d.all = false; /* the mark of a whole layer says nothing of what lies below another one */
 	if (rc == 0 && d.now >= 0)
 		rc = differ_level(&w, &d);
 	differ_close(&d, what->n_layers);

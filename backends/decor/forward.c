@@ -354,6 +354,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		.keys = from->keys,
 		.beside_state = from->beside_state,
 		.root_by_run = from->root_by_run,
+		.own_checkpoints = from->own_checkpoints,
 		.prepare = from->prepare,
 		.open = from->open,
 		.close = forward_close,

@@ -7,15 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #define DOCKER_CAPS                                                                                          \
 	(CUBE_CAP_EXEC | CUBE_CAP_FILES | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY |                    \
 	 CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE |              \
 	 CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_ACCESS | CUBE_CAP_TEMPLATES | CUBE_CAP_VOLUMES |       \
-	 CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED | CUBE_CAP_ADOPT)
+	 CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES |   \
+	 CUBE_CAP_KEEP | CUBE_CAP_BUILD | CUBE_CAP_CHECKPOINT_MEMORY | CUBE_CAP_ADOPT)
 
 static void docker_close(struct cube_backend *base)
 {
@@ -38,6 +41,35 @@ static int docker_open_dirs(struct cube_docker *d, const char *path, struct cube
 	return rc < 0 ? cube_fail(err, rc, "cannot use %s: %s", path, cube_errno_text(rc)) : 0;
 }
 
+static int docker_mark(char out[17])
+{
+	uint64_t n;
+
+	if (getrandom(&n, sizeof(n), 0) != (ssize_t)sizeof(n))
+		return -errno;
+	(void)snprintf(out, 17, "%016" PRIx64, n);
+	return 0;
+}
+
+/* The mark of the state directory is made with its first instance. */
+static int docker_open_marks(struct cube_docker *d, struct cube_err *err)
+{
+	struct cube_buf text = CUBE_BUF(64);
+	int rc = docker_mark(d->instance);
+
+	if (rc == 0)
+		rc = cube_file_read(d->state, "home", &text);
+	if (rc == 0 && docker_is_ours(cube_buf_str(&text))) {
+		(void)snprintf(d->home, sizeof(d->home), "%s", cube_buf_str(&text));
+	} else if (rc == 0 || rc == -ENOENT) {
+		rc = docker_mark(d->home);
+		if (rc == 0)
+			rc = cube_file_replace(d->state, "home", d->home, strlen(d->home), 0600);
+	}
+	cube_buf_done(&text);
+	return rc < 0 ? cube_fail(err, rc, "the mark of %.150s: %s", d->path, cube_errno_text(rc)) : 0;
+}
+
 static int docker_open(const struct cube_backend_env *env, struct cube_backend **ret, struct cube_err *err)
 {
 	struct cube_docker *d = cube_calloc(1, sizeof(*d));
@@ -52,6 +84,8 @@ static int docker_open(const struct cube_backend_env *env, struct cube_backend *
 	rc = docker_configure(d, env->conf, err);
 	if (rc == 0)
 		rc = docker_open_dirs(d, env->state_dir, err);
+	if (rc == 0)
+		rc = docker_open_marks(d, err);
 	if (rc < 0) {
 		docker_close(&d->base);
 		return rc;
@@ -92,6 +126,7 @@ const struct cube_backend_ops cube_backend_docker = {
 	.caps = DOCKER_CAPS,
 	.par = CUBE_PAR_PER_CUBE,
 	.root_by_run = true,
+	.own_checkpoints = true,
 	.open = docker_open,
 	.close = docker_close,
 	.status = docker_status,
@@ -121,4 +156,15 @@ const struct cube_backend_ops cube_backend_docker = {
 	.template_import = docker_template_import,
 	.template_remove = docker_template_remove,
 	.template_config = docker_template_config,
+	.template_commit = docker_template_commit,
+	.template_derive = docker_template_derive,
+	.template_keep = docker_template_keep,
+	.checkpoint = docker_checkpoint,
+	.checkpoint_list = docker_checkpoint_list,
+	.checkpoint_remove = docker_checkpoint_remove,
+	.checkpoint_root = docker_checkpoint_root,
+	.restore = docker_restore,
+	.reset = docker_reset,
+	.changes = docker_changes,
+	.volume_copy = docker_volume_copy,
 };

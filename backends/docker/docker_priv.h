@@ -9,6 +9,9 @@
  *   root.c     its files on this machine                    volume.c  volumes
  *   late.c     creations that nobody waits for any more
  *   events.c   what becomes of containers by others' hands  adopt.c   containers that others made
+ *   checkpoint.c, remake.c, changes.c   other states of its files      settle.c  what was cut off is ended
+ *   image.c    images that are made here                    build.c   templates of checkpoints and builds
+ *   layers.c   where overlay2 keeps files                   copy.c    files from one place there to another
  *
  * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
  * place of the one that it has. A container that cubefs did not make has the engine's id of 64 digits.
@@ -26,20 +29,35 @@
 #include "backends/base/http.h"
 #include "backends/base/json.h"
 #include "backends/base/macros.h"
+#include "backends/base/names.h"
 
 extern const struct cube_backend_ops cube_backend_docker;
 
-#define DOCKER_LABEL        "cubefs." /* of everything that we mark there */
-#define DOCKER_LABEL_UID    DOCKER_LABEL "uid"
-#define DOCKER_LABEL_NAME   DOCKER_LABEL "name"
-#define DOCKER_LABEL_IMAGE  DOCKER_LABEL "template"
-#define DOCKER_LABEL_PRINT  DOCKER_LABEL "fingerprint"
-#define DOCKER_LABEL_SOURCE DOCKER_LABEL "source"
-#define DOCKER_REPO         "cubefs/template"     /* of images that were imported here */
-#define DOCKER_LABEL_OWN    DOCKER_LABEL "label." /* before the names of a create line's labels */
-#define DOCKER_NAME         "cubefs-"             /* before the id: the container's name */
-#define DOCKER_AGENT        "/dev/.cube-init"     /* inside */
-#define DOCKER_DOOR         "/dev/.cube-door"
+#define DOCKER_LABEL            "cubefs." /* of everything that we mark there */
+#define DOCKER_LABEL_UID        DOCKER_LABEL "uid"
+#define DOCKER_LABEL_NAME       DOCKER_LABEL "name"
+#define DOCKER_LABEL_IMAGE      DOCKER_LABEL "template"
+#define DOCKER_LABEL_PRINT      DOCKER_LABEL "fingerprint"
+#define DOCKER_LABEL_SOURCE     DOCKER_LABEL "source"
+#define DOCKER_LABEL_CONFIG     DOCKER_LABEL "config" /* what a template says of its programs */
+#define DOCKER_LABEL_HOME       DOCKER_LABEL "home" /* whose state directory: of images that are made here */
+#define DOCKER_LABEL_CP         DOCKER_LABEL "checkpoint"
+#define DOCKER_LABEL_OF         DOCKER_LABEL "of"   /* of a checkpoint: the sandbox */
+#define DOCKER_LABEL_BASE       DOCKER_LABEL "base" /* of a sandbox: the checkpoint that it was restored to */
+#define DOCKER_LABEL_GENERATION DOCKER_LABEL "generation"
+#define DOCKER_LABEL_NAMES      DOCKER_LABEL "labels" /* those of its own labels that are no image's */
+#define DOCKER_CHECKPOINT       "cubefs/checkpoint"
+#define DOCKER_KEPT             "cubefs/kept"         /* checkpoints that were deleted and are needed */
+#define DOCKER_REPO             "cubefs/template"     /* of images that were imported here */
+#define DOCKER_LABEL_OWN        DOCKER_LABEL "label." /* before the names of a create line's labels */
+#define DOCKER_NAME             "cubefs-"             /* before the id: the container's name */
+#define DOCKER_NEXT             ".next" /* behind it: another container of the sandbox (settle.c) */
+#define DOCKER_OLD              ".old"
+#define DOCKER_GONE             ".gone"
+#define DOCKER_MAKER            "cubefs-make-" /* containers that never run: HOME.INSTANCE.NUMBER behind it */
+#define DOCKER_NO_COMMAND       "/cubefs-never-run" /* theirs */
+#define DOCKER_AGENT            "/dev/.cube-init"   /* inside */
+#define DOCKER_DOOR             "/dev/.cube-door"
 
 /* What was found out about the engine when it was asked first; constant after that. */
 struct docker_engine {
@@ -63,7 +81,9 @@ struct cube_docker {
 	char template[CUBE_ID_MAX + 1];
 	char why[160]; /* why it cannot be reached at all (a wrong address); "" */
 	struct docker_engine engine;
-	int state, cubes; /* directories */
+	int state, cubes;  /* directories */
+	char home[17];     /* the mark of our state directory */
+	char instance[17]; /* of this process */
 	char path[PATH_MAX / 2];
 	char agent[PATH_MAX]; /* our copy of cube-init; "": there is none */
 	char agent_why[160];
@@ -170,6 +190,8 @@ int docker_let_go(struct cube_backend *b, const char *id, struct cube_err *err);
 int docker_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
 		  char **ret_id, struct cube_err *err);
 int docker_destroy(struct cube_backend *b, const char *id, struct cube_err *err);
+/* Starts its container and the agent in it. */
+int docker_box_start(struct cube_docker *d, const char *id, struct cube_cancel *cancel, struct cube_err *err);
 int docker_start(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
 int docker_stop(struct cube_backend *b, const char *id, uint32_t grace_s, struct cube_cancel *cancel,
 		struct cube_err *err);
@@ -192,11 +214,88 @@ int docker_access(struct cube_backend *b, const char *id, void (*each)(void *ctx
 int docker_watch(struct cube_backend *b, const struct cube_news *news, struct cube_cancel *cancel,
 		 struct cube_err *err);
 
+/* ---- layers.c ---- */
+
+/* The layers of an image or a container, topmost first, added to @ret. -EOPNOTSUPP: they are not directories. */
+int docker_layers(const json_t *of, struct cube_names *ret);
+bool docker_layers_can(void); /* this machine can mount them */
+/* The files of a container that nobody has mounted; of an image, read only: a descriptor, or -errno. */
+int docker_layers_mount(const json_t *box);
+int docker_layers_view(const json_t *image);
+
 /* ---- root.c ---- */
 
 /* Why the files of containers cannot be shown here; NULL: they can. */
 const char *docker_root_why(const struct cube_docker *d);
 int docker_root(struct cube_backend *b, const char *id, struct cube_root *ret, struct cube_err *err);
+
+/* Adds /workspace, where it is a directory of the root and no volume. -errno. */
+int docker_root_workspace(struct cube_root *root, bool read_only);
+
+/* ---- checkpoint.c ---- */
+
+#define DOCKER_CP_REF    (sizeof(DOCKER_CHECKPOINT) + CUBE_ID_MAX + 1)
+#define DOCKER_CP_VOLUME (sizeof(DOCKER_NAME) + 2 * CUBE_ID_MAX + 2)
+void docker_checkpoint_ref(const char *cp, char out[DOCKER_CP_REF]);
+int docker_checkpoint_get(struct cube_docker *d, const char *cp, struct cube_cancel *cancel, json_t **ret,
+			  struct cube_err *err);
+int docker_checkpoint(struct cube_backend *b, const char *id, const struct cube_take *take,
+		      struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err);
+int docker_checkpoint_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_checkpoint *c),
+			   void *ctx, struct cube_err *err);
+int docker_checkpoint_remove(struct cube_backend *b, const char *cp, struct cube_err *err);
+int docker_checkpoint_root(struct cube_backend *b, const char *cp, struct cube_root *ret,
+			   struct cube_err *err);
+int docker_volume_copy(struct cube_backend *b, const char *cp, const char *from, const char *to,
+		       struct cube_cancel *cancel, struct cube_err *err);
+
+/* ---- remake.c ---- */
+
+uint64_t docker_box_generation(const json_t *box);
+/* The template that its files are over; of a container that cubefs did not make the name of its image. */
+const char *docker_box_template(const json_t *box);
+int docker_restore(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
+		   struct cube_err *err);
+int docker_reset(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+
+/* ---- settle.c ---- */
+
+enum docker_note { DOCKER_NOTE_TAKING, DOCKER_NOTE_REMAKING };
+int docker_note(const struct cube_docker *d, const char *id, enum docker_note note, struct cube_err *err);
+void docker_note_gone(const struct cube_docker *d, const char *id, enum docker_note note);
+/* Ends what was cut off; first in each operation. */
+int docker_settle(struct cube_docker *d, const char *id, struct cube_err *err);
+/* The container cubefs-ID@suffix: looked at, removed, renamed to another suffix. */
+int docker_other_get(struct cube_docker *d, const char *id, const char *suffix, json_t **ret,
+		     struct cube_err *err);
+int docker_other_gone(struct cube_docker *d, const char *id, const char *suffix, struct cube_err *err);
+int docker_other_name(struct cube_docker *d, const char *id, const char *from, const char *to,
+		      struct cube_err *err);
+int docker_others_gone(struct cube_docker *d, const char *id, struct cube_err *err);
+/* The container that it had has its name again, if it lost it; the others are removed. */
+int docker_put_back(struct cube_docker *d, const char *id, struct cube_err *err);
+/* A container that never runs, of a daemon that had our state directory before. */
+bool docker_maker_stale(const struct cube_docker *d, const char *name);
+
+/* ---- copy.c ---- */
+
+/* Between volumes, by the engine's names; @to is empty. */
+int docker_copy_volume(struct cube_docker *d, const char *from, const char *to, struct cube_cancel *cancel,
+		       struct cube_err *err);
+/* Between containers that do not run. */
+int docker_copy_workspace(struct cube_docker *d, const json_t *from, const json_t *to,
+			  struct cube_cancel *cancel, struct cube_err *err);
+
+/* ---- changes.c, build.c ---- */
+
+int docker_changes(struct cube_backend *b, const struct cube_changes *what, struct cube_cancel *cancel,
+		   struct cube_err *err);
+int docker_template_keep(struct cube_backend *b, const char *cp, const struct cube_template *t,
+			 struct cube_cancel *cancel, struct cube_err *err);
+int docker_template_commit(struct cube_backend *b, const char *id, const char *name,
+			   struct cube_cancel *cancel, struct cube_err *err);
+int docker_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
+			   const struct cube_template_config *config, struct cube_err *err);
 
 /* ---- volume.c ---- */
 
@@ -212,6 +311,47 @@ int docker_volumes_there(struct cube_docker *d, const struct cube_spec *spec, st
 /* Adds the volumes of a container to what is shown of it. -errno. */
 int docker_volume_mounts(const json_t *box, struct cube_root *root);
 
+/* A directory of this machine as a mount of its own: a descriptor, or -errno. */
+int docker_tree_open(const char *path, bool read_only);
+
+/* ---- image.c ---- */
+
+/* The nth tag that the image (as a list has it) has in @repo; NULL: there are no more. */
+const char *docker_tag(const json_t *image, const char *repo, size_t n);
+/* A label of what was inspected, an image or a container; "": none. */
+const char *docker_image_label(const json_t *image, const char *key);
+/* The list of images; @all: with those that have no tag and are part of another. */
+int docker_images(struct cube_docker *d, bool all, struct cube_cancel *cancel, json_t **ret,
+		  struct cube_err *err);
+/* Adds a label to the query of a request that makes an image. */
+void docker_query_label(struct cube_buf *query, const char *key, const char *value);
+/* The image REPO:TAG of a container, with our mark. */
+int docker_commit(struct cube_docker *d, const char *box, const char *ref, bool pause,
+		  const struct cube_pair *labels, size_t n_labels, struct cube_err *err);
+struct docker_image_order {
+	const char *from; /* the image that it is made of */
+	const char *ref;
+	const char *name, *source, *print;
+	const struct cube_template_config *config;
+};
+/* A template, one step above another image. */
+int docker_image_make(struct cube_docker *d, const struct docker_image_order *o, struct cube_cancel *cancel,
+		      struct cube_err *err);
+/* What a template says of its programs: members as the engine's Config has them. A new reference. */
+json_t *docker_image_config(const json_t *image);
+#define DOCKER_MAKER_MAX (sizeof(DOCKER_MAKER) + 3 * 17)
+/* A container that never runs; @out is its name. */
+int docker_maker(struct cube_docker *d, const json_t *body, struct cube_cancel *cancel,
+		 char out[DOCKER_MAKER_MAX], struct cube_err *err);
+void docker_maker_gone(struct cube_docker *d, const char *name);
+/* -ENOENT; -EBUSY: a container or an image is made of it. */
+int docker_image_delete(struct cube_docker *d, const char *ref, struct cube_err *err);
+/* What of ours nobody needs any more goes. */
+void docker_images_sweep(struct cube_docker *d);
+/* -EBUSY: an image is made of the template @name, whose id is @id. */
+int docker_image_childless(struct cube_docker *d, const char *name, const char *id,
+			   struct cube_cancel *cancel, struct cube_err *err);
+
 /* ---- template.c, import.c ---- */
 
 #define DOCKER_IMAGE (sizeof(DOCKER_REPO) + 2 * CUBE_ID_MAX + 4)
@@ -223,9 +363,11 @@ int docker_image_get(struct cube_docker *d, const char *ref, struct cube_cancel 
 /* The image of a template: one that was imported, else the engine's own of that name. */
 int docker_template_find(struct cube_docker *d, const char *name, char ret_ref[DOCKER_IMAGE], json_t **ret,
 			 struct cube_cancel *cancel, struct cube_err *err);
-/* -EBUSY: there is a container of it, whoever made that. */
-int docker_image_unused(struct cube_docker *d, const char *name, const char *ref, struct cube_cancel *cancel,
-			struct cube_err *err);
+/* -EBUSY: there is a container or an image of the template @name, whoever made that; @ref and @id are its image's. */
+int docker_image_unused(struct cube_docker *d, const char *name, const char *ref, const char *id,
+			struct cube_cancel *cancel, struct cube_err *err);
+int docker_config_of(const json_t *image, const char *name, struct cube_template_config *ret,
+		     struct cube_err *err);
 int docker_template_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_template *t),
 			 void *ctx, struct cube_err *err);
 int docker_template_remove(struct cube_backend *b, const char *name, struct cube_err *err);

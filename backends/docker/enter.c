@@ -191,8 +191,10 @@ int docker_link(struct cube_backend *base, const char *id, const struct cube_lin
 		struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err)
 {
 	struct cube_docker *d = docker_of(base);
-	int fd = -1, rc = link_connect(d, id, cancel, &fd, err);
+	int fd = -1, rc = docker_settle(d, id, err);
 
+	if (rc == 0)
+		rc = link_connect(d, id, cancel, &fd, err);
 	if (rc < 0)
 		return rc;
 	rc = cube_agent_link_new(d->loop, fd, true, handler, ctx, ret, err);

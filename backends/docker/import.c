@@ -202,23 +202,6 @@ static int import_create(struct cube_docker *d, const struct cube_template_order
 
 /* ---- the two ways ---- */
 
-/* "LABEL" lines as the engine takes them in a query. */
-static void import_label(struct cube_buf *query, const char *key, const char *value)
-{
-	struct cube_buf line = CUBE_BUF(1024);
-
-	(void)cube_buf_printf(&line, "LABEL %s=\"", key);
-	for (; *value != '\0'; value++) {
-		if (strchr("\"\\$", *value) != NULL)
-			(void)cube_buf_addc(&line, '\\');
-		(void)cube_buf_addc(&line, *value);
-	}
-	(void)cube_buf_addc(&line, '"');
-	(void)cube_buf_adds(query, "&changes=");
-	(void)cube_http_escape(query, cube_buf_str(&line));
-	cube_buf_done(&line);
-}
-
 static int import_send(struct cube_docker *d, const struct cube_template_order *o, const char *ref, int fd,
 		       const char *print, struct cube_cancel *cancel, struct cube_err *err)
 {
@@ -228,9 +211,10 @@ static int import_send(struct cube_docker *d, const struct cube_template_order *
 	/* Podman 4 overlooks a tag that is not in the name. */
 	(void)cube_buf_printf(&query, "fromSrc=-&repo=%s%s", DOCKER_REPO, d->engine.podman ? "%3A" : "&tag=");
 	(void)cube_http_escape(&query, ref + sizeof(DOCKER_REPO));
-	import_label(&query, DOCKER_LABEL_IMAGE, o->name);
-	import_label(&query, DOCKER_LABEL_PRINT, print);
-	import_label(&query, DOCKER_LABEL_SOURCE, o->source);
+	docker_query_label(&query, DOCKER_LABEL_IMAGE, o->name);
+	docker_query_label(&query, DOCKER_LABEL_PRINT, print);
+	docker_query_label(&query, DOCKER_LABEL_SOURCE, o->source);
+	docker_query_label(&query, DOCKER_LABEL_HOME, d->home);
 	rc = query.error == 0 && lseek(fd, 0, SEEK_SET) == 0
 		     ? 0
 		     : cube_fail(err, -EIO, "cannot send %.200s", o->source);
@@ -264,48 +248,33 @@ static int import_file(struct cube_docker *d, const struct cube_template_order *
 		return 0;
 	}
 	if (rc == 0)
-		rc = docker_image_unused(d, o->name, ref, cancel, err);
+		rc = docker_image_unused(d, o->name, ref, cube_json_str(there, "Id", "-"), cancel, err);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
 	o->log(o->ctx, "sending it to the engine");
 	return import_send(d, o, ref, fd, print, cancel, err);
 }
 
-/* The engine's own image gets a container's label and our tag by a build of nothing but labels. */
-static int import_tag(struct cube_docker *d, const struct cube_template_order *o, const char *image,
+/* The engine's own image gets our tag and labels, as an image of nothing else on top of it. */
+static int import_tag(struct cube_docker *d, const struct cube_template_order *o, const json_t *have,
 		      const char *ref, struct cube_cancel *cancel, struct cube_err *err)
 {
-	struct cube_err gone;
-	cube_auto(cube_json_auto) json_t *box = NULL;
-	cube_auto(cube_json_auto) json_t *body =
-		json_pack("{s:s,s:[s]}", "Image", image, "Cmd", "/cubefs-never-run");
-	struct cube_buf path = CUBE_BUF(8192);
-	char box_path[128];
-	int rc = docker_ask(d,
-			    &(struct docker_ask){.method = "POST",
-						 .path = "/containers/create",
-						 .body = body,
-						 .what = "make a template of the image",
-						 .ret = &box},
-			    cancel, err);
+	const char *id = cube_json_str(have, "Id", "-");
+	struct cube_template_config config;
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	(void)cube_buf_printf(&path, "/commit?container=%.64s&repo=%s&tag=", cube_json_str(box, "Id", "-"),
-			      DOCKER_REPO);
-	(void)cube_http_escape(&path, ref + sizeof(DOCKER_REPO));
-	import_label(&path, DOCKER_LABEL_IMAGE, o->name);
-	import_label(&path, DOCKER_LABEL_SOURCE, o->source);
-	rc = docker_ask(d,
-			&(struct docker_ask){.method = "POST",
-					     .path = cube_buf_str(&path),
-					     .what = "make a template of the image"},
-			NULL, err);
-	(void)snprintf(box_path, sizeof(box_path), "/containers/%.64s?force=1&v=1",
-		       cube_json_str(box, "Id", "-"));
-	(void)docker_ask(d, &(struct docker_ask){.method = "DELETE", .path = box_path, .what = "clean up"},
-			 NULL, &gone);
-	cube_buf_done(&path);
+	cube_template_config_init(&config);
+	rc = docker_config_of(have, o->name, &config, err);
+	if (rc == 0)
+		rc = docker_image_make(d,
+				       &(struct docker_image_order){.from = id,
+								    .ref = ref,
+								    .name = o->name,
+								    .source = o->source,
+								    .print = id,
+								    .config = &config},
+				       cancel, err);
+	cube_template_config_done(&config);
 	return rc;
 }
 
@@ -350,10 +319,10 @@ static int import_image(struct cube_docker *d, const struct cube_template_order 
 		return 0;
 	}
 	if (rc == 0)
-		rc = docker_image_unused(d, o->name, ref, cancel, err);
+		rc = docker_image_unused(d, o->name, ref, cube_json_str(there, "Id", "-"), cancel, err);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
-	return import_tag(d, o, image, ref, cancel, err);
+	return import_tag(d, o, have, ref, cancel, err);
 }
 
 int docker_template_import(struct cube_backend *base, const struct cube_template_order *o,

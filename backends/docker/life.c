@@ -55,8 +55,11 @@ int docker_destroy(struct cube_backend *base, const char *id, struct cube_err *e
 
 	if (rc == -EBUSY)
 		rc = life_await_gone(d, id, err);
-	if (rc < 0 && rc != -ENOENT)
+	if (rc == 0 || rc == -ENOENT)
+		rc = docker_is_ours(id) ? docker_others_gone(d, id, err) : 0;
+	if (rc < 0)
 		return rc;
+	docker_images_sweep(d);
 	return docker_box_forget(d, id, err);
 }
 
@@ -128,19 +131,28 @@ static void create_undo(struct cube_docker *d, const char *uid, int code)
 static int create_new(struct cube_docker *d, const struct cube_spec *spec, struct cube_cancel *cancel,
 		      struct cube_err *err)
 {
-	const char *template = spec->template != NULL ? spec->template : d->base.template;
 	cube_auto(cube_json_auto) json_t *found = NULL;
+	struct cube_spec from = *spec;
 	char image[DOCKER_IMAGE];
-	int rc = docker_template_find(d, template, image, &found, cancel, err);
+	int rc;
 
+	if (from.template == NULL)
+		from.template = d->base.template;
+	if (spec->from != NULL) {
+		rc = docker_checkpoint_get(d, spec->from, cancel, &found, err);
+		docker_checkpoint_ref(spec->from, image);
+		from.template = docker_image_label(found, DOCKER_LABEL_IMAGE);
+	} else {
+		rc = docker_template_find(d, from.template, image, &found, cancel, err);
+	}
 	if (rc == 0)
 		rc = docker_volumes_there(d, spec, cancel, err);
 	if (rc < 0)
 		return rc;
 	docker_late_clear(d, spec->uid);
-	rc = create_box(d, spec, image, cancel, err);
+	rc = create_box(d, &from, image, cancel, err);
 	if (rc == 0)
-		rc = docker_start(&d->base, spec->uid, cancel, err);
+		rc = docker_box_start(d, spec->uid, cancel, err);
 	if (rc < 0)
 		create_undo(d, spec->uid, rc);
 	return rc;
@@ -169,9 +181,8 @@ int docker_create(struct cube_backend *base, const struct cube_spec *spec, struc
  *
  * The engine goes on with what was cancelled; that it is done then is told by its events. */
 
-int docker_start(struct cube_backend *base, const char *id, struct cube_cancel *cancel, struct cube_err *err)
+int docker_box_start(struct cube_docker *d, const char *id, struct cube_cancel *cancel, struct cube_err *err)
 {
-	struct cube_docker *d = docker_of(base);
 	cube_auto(cube_json_auto) json_t *box = NULL;
 	int rc = docker_box_get(d, id, cancel, &box, err);
 
@@ -189,6 +200,14 @@ int docker_start(struct cube_backend *base, const char *id, struct cube_cancel *
 	if (rc < 0)
 		(void)docker_box_do(d, id, "kill", NULL, NULL);
 	return rc;
+}
+
+int docker_start(struct cube_backend *base, const char *id, struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct cube_docker *d = docker_of(base);
+	int rc = docker_settle(d, id, err);
+
+	return rc == 0 ? docker_box_start(d, id, cancel, err) : rc;
 }
 
 int docker_stop(struct cube_backend *base, const char *id, uint32_t grace_s, struct cube_cancel *cancel,

@@ -46,9 +46,13 @@ static void look_limits(const json_t *host, struct cube_limits *limits)
 
 int docker_inspect(struct cube_backend *base, const char *id, struct cube_info *ret, struct cube_err *err)
 {
+	struct cube_docker *d = docker_of(base);
 	cube_auto(cube_json_auto) json_t *box = NULL;
-	int rc = docker_box_get(docker_of(base), id, NULL, &box, err);
 	const json_t *state, *host;
+	int rc = docker_settle(d, id, err);
+
+	if (rc == 0)
+		rc = docker_box_get(d, id, NULL, &box, err);
 
 	if (rc < 0)
 		return rc;
@@ -82,38 +86,93 @@ static enum cube_state look_state(const char *word)
 									       : CUBE_IS_STOPPED;
 }
 
+/* Is it a line of @names? */
+static bool look_named(const char *names, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; *names != '\0'; names += strcspn(names, "\n") + 1)
+		if (strncmp(names, name, len) == 0 && names[len] == '\n')
+			return true;
+	return false;
+}
+
 static void look_own_labels(const json_t *labels, struct cube_buf *out)
 {
 	const size_t len = strlen(DOCKER_LABEL_OWN);
-	const char *key;
+	const char *key, *names = cube_json_str(labels, DOCKER_LABEL_NAMES, NULL);
 	const json_t *value;
 
 	json_object_foreach((json_t *)(uintptr_t)labels, key, value)
 	{
 		const char *text = cube_json_str(labels, key, "");
 
-		if (strncmp(key, DOCKER_LABEL_OWN, len) == 0 && strchr(text, '\n') == NULL)
+		if (strncmp(key, DOCKER_LABEL_OWN, len) == 0 && strchr(text, '\n') == NULL &&
+		    (names == NULL || look_named(names, key + len)))
 			(void)cube_buf_printf(out, "%s=%s\n", key + len, text);
 	}
 }
 
-static void look_one(const json_t *box, void (*each)(void *ctx, const struct cube_info *info), void *ctx)
+/* Its name, without the slash with which the engine begins it. */
+static const char *look_box_name(const json_t *box)
+{
+	const char *name = json_string_value(json_array_get(json_object_get(box, "Names"), 0));
+
+	return name != NULL && *name == '/' ? name + 1 : "";
+}
+
+/* A mark counts where the name says the same: an image that was made of a sandbox gives its labels to all that is made
+ * of it. */
+static bool look_is(const json_t *box, const char *suffix)
+{
+	const char *uid = cube_json_str(json_object_get(box, "Labels"), DOCKER_LABEL_UID, "");
+	char name[DOCKER_REF + 8];
+
+	(void)snprintf(name, sizeof(name), DOCKER_NAME "%.*s%s", CUBE_ID_MAX, uid, suffix);
+	return docker_is_ours(uid) && strcmp(look_box_name(box), name) == 0;
+}
+
+/* While another container takes its place none may have its name (settle.c). */
+static bool look_stands_in(const json_t *all, const json_t *box)
+{
+	const char *uid = cube_json_str(json_object_get(box, "Labels"), DOCKER_LABEL_UID, "");
+	const json_t *one;
+	size_t i;
+
+	if (!look_is(box, DOCKER_OLD))
+		return false;
+	json_array_foreach(
+		all, i, one) if (look_is(one, "") &&
+				 strcmp(cube_json_str(json_object_get(one, "Labels"), DOCKER_LABEL_UID, ""),
+					uid) == 0) return false;
+	return true;
+}
+
+/* Those that never run and those that were sandboxes or are to be. */
+static bool look_hidden(const json_t *box)
+{
+	return strncmp(look_box_name(box), DOCKER_MAKER, strlen(DOCKER_MAKER)) == 0 ||
+	       look_is(box, DOCKER_NEXT) || look_is(box, DOCKER_OLD) || look_is(box, DOCKER_GONE);
+}
+
+static void look_one(const json_t *box, bool own, void (*each)(void *ctx, const struct cube_info *info),
+		     void *ctx)
 {
 	const json_t *all = json_object_get(box, "Labels");
 	struct cube_info info = {.state = look_state(cube_json_str(box, "State", ""))};
 	struct cube_buf labels = CUBE_BUF(LOOK_LABELS);
 	int64_t created = cube_json_int(box, "Created", 0);
 
-	look_labels(all, &info);
+	if (own)
+		look_labels(all, &info);
 	look_text(info.id, sizeof(info.id), info.uid[0] != '\0' ? info.uid : cube_json_str(box, "Id", ""));
-	if (info.uid[0] == '\0') { /* the engine's names begin with a slash */
-		const char *name = json_string_value(json_array_get(json_object_get(box, "Names"), 0));
-
-		look_text(info.name, sizeof(info.name), name != NULL && *name == '/' ? name + 1 : "");
+	if (info.uid[0] == '\0') {
+		look_text(info.name, sizeof(info.name), look_box_name(box));
 		look_text(info.template, sizeof(info.template), cube_json_str(box, "Image", ""));
 	}
 	info.created_wall = created > 0 ? (uint64_t)created * LOOK_NS : 0;
-	look_own_labels(all, &labels);
+	if (own)
+		look_own_labels(all, &labels);
 	info.labels = labels.len > 0 ? cube_buf_str(&labels) : NULL;
 	if (info.id[0] != '\0')
 		each(ctx, &info);
@@ -123,16 +182,26 @@ static void look_one(const json_t *box, void (*each)(void *ctx, const struct cub
 int docker_list(struct cube_backend *base, struct cube_cancel *cancel,
 		void (*each)(void *ctx, const struct cube_info *info), void *ctx, struct cube_err *err)
 {
+	struct cube_docker *d = docker_of(base);
 	cube_auto(cube_json_auto) json_t *all = NULL;
-	int rc = docker_ask(docker_of(base),
+	const json_t *box;
+	size_t i;
+	int rc = docker_ask(d,
 			    &(struct docker_ask){.method = "GET",
 						 .path = "/containers/json?all=1",
 						 .what = "list the containers",
 						 .ret = &all},
 			    cancel, err);
 
-	for (size_t i = 0; rc == 0 && i < json_array_size(all); i++)
-		look_one(json_array_get(all, i), each, ctx);
+	json_array_foreach(all, i, box)
+	{
+		bool own = look_is(box, "") || look_stands_in(all, box);
+
+		if (own || !look_hidden(box))
+			look_one(box, own, each, ctx);
+		if (docker_maker_stale(d, look_box_name(box)))
+			docker_maker_gone(d, look_box_name(box));
+	}
 	return rc;
 }
 

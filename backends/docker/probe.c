@@ -151,7 +151,11 @@ static void probe_caps(struct cube_docker *d)
 
 	probe_way_in(d, CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS | CUBE_CAP_ADOPT);
 	if (docker_root_why(d) != NULL) /* through them the agent gets in where there is no door */
-		probe_lacks(d, CUBE_CAP_FILES | CUBE_CAP_ADOPT, docker_root_why(d));
+		probe_lacks(d, CUBE_CAP_FILES | CUBE_CAP_ADOPT | CUBE_CAP_BUILD, docker_root_why(d));
+	probe_lacks(d, CUBE_CAP_CHECKPOINT_MEMORY,
+		    e->podman ? "checkpoints are images, which have no memory"
+			      : "the engine keeps memory (with CRIU) only for the same container, which a "
+				"fork is not");
 	if (!e->memory)
 		probe_lacks(d, CUBE_CAP_MEMORY, "the engine has no control group for memory");
 	if (!e->cpus)

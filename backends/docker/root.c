@@ -64,59 +64,10 @@ static int root_of_process(int pid)
 	return cube_fd_recv(in, &byte, 1, &fd, 1, &n) == 1 && n == 1 ? fd : -EIO;
 }
 
-/* ---- of what is stopped ---- */
-
-static int root_set(int fs, const char *key, const char *value)
-{
-	return fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) < 0 ? -errno : 0;
-}
-
-/* One by one, since a list is longer than the kernel takes in one piece. */
-static int root_set_lower(int fs, const char *list)
-{
-	int rc = 0;
-
-	while (rc == 0 && *list != '\0') {
-		size_t n = strcspn(list, ":");
-		char one[PATH_MAX];
-
-		(void)snprintf(one, sizeof(one), "%.*s", (int)n, list);
-		rc = root_set(fs, "lowerdir+", one);
-		list += n + (list[n] == ':');
-	}
-	return rc;
-}
-
-static int root_of_layers(const json_t *box)
-{
-	const json_t *data = json_object_get(json_object_get(box, "GraphDriver"), "Data");
-	const char *lower = cube_json_str(data, "LowerDir", ""), *upper = cube_json_str(data, "UpperDir", ""),
-		   *work = cube_json_str(data, "WorkDir", "");
-	cube_auto_fd fs = fsopen("overlay", FSOPEN_CLOEXEC);
-	int rc = fs < 0 ? -errno : 0, fd;
-
-	if (*lower == '\0' || *upper == '\0' || *work == '\0')
-		return -EOPNOTSUPP;
-	if (rc == 0)
-		rc = root_set(fs, "source", "cubefs");
-	if (rc == 0)
-		rc = root_set_lower(fs, lower);
-	if (rc == 0)
-		rc = root_set(fs, "upperdir", upper);
-	if (rc == 0)
-		rc = root_set(fs, "workdir", work);
-	if (rc == 0 && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		rc = -errno;
-	if (rc < 0)
-		return rc;
-	fd = fsmount(fs, FSMOUNT_CLOEXEC, ROOT_ATTRS);
-	return fd < 0 ? -errno : fd;
-}
+/* ---- whether, and how ---- */
 
 const char *docker_root_why(const struct cube_docker *d)
 {
-	cube_auto_fd fs = -1;
-
 	if (!d->local)
 		return "the engine may be another machine";
 	if (geteuid() != 0)
@@ -126,16 +77,12 @@ const char *docker_root_why(const struct cube_docker *d)
 	if (strcmp(d->engine.driver, "overlay2") != 0 && strcmp(d->engine.driver, "overlay") != 0)
 		return "the engine keeps its images without overlayfs, so that a stopped container has no "
 		       "files here";
-	fs = fsopen("overlay", FSOPEN_CLOEXEC);
-	if (fs < 0 || root_set(fs, "lowerdir+", "/") < 0)
+	if (!docker_layers_can())
 		return "Linux 6.8 or later is needed, for layers that are named one by one";
 	return NULL;
 }
 
-/* ---- the operation ---- */
-
-/* A directory of the root, unless a volume is there. */
-static int root_add_workspace(struct cube_root *root)
+int docker_root_workspace(struct cube_root *root, bool read_only)
 {
 	unsigned n = root->n_mounts;
 	int fd;
@@ -150,6 +97,7 @@ static int root_add_workspace(struct cube_root *root)
 		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
 	(void)snprintf(root->mounts[n].path, sizeof(root->mounts[n].path), "/workspace");
 	root->mounts[n].fd = fd;
+	root->mounts[n].read_only = read_only;
 	root->n_mounts++;
 	return 0;
 }
@@ -159,19 +107,23 @@ int docker_root(struct cube_backend *base, const char *id, struct cube_root *ret
 	struct cube_docker *d = docker_of(base);
 	struct cube_root root = {.fd = -1, .generation = 1, .id_count = UINT32_MAX};
 	cube_auto(cube_json_auto) json_t *box = NULL, *again = NULL;
-	int rc = docker_box_get(d, id, NULL, &box, err), pid;
+	int rc = docker_settle(d, id, err), pid;
 
+	if (rc == 0)
+		rc = docker_box_get(d, id, NULL, &box, err);
 	if (rc < 0)
 		return rc;
 	pid = docker_box_pid(box);
-	root.fd = pid != 0 ? root_of_process(pid) : root_of_layers(box);
+	root.fd = pid != 0 ? root_of_process(pid) : docker_layers_mount(box);
 	rc = root.fd < 0 ? root.fd : docker_box_get(d, id, NULL, &again, err);
 	if (root.fd >= 0 && rc == 0 && docker_box_pid(again) != pid)
 		rc = -EBUSY;
 	if (rc == 0)
+		root.generation = docker_box_generation(box);
+	if (rc == 0)
 		rc = docker_volume_mounts(box, &root);
 	if (rc == 0)
-		rc = root_add_workspace(&root);
+		rc = docker_root_workspace(&root, false);
 	if (rc < 0) {
 		cube_root_close(&root);
 		return cube_fail(err, rc, "the files of sandbox %s cannot be reached: %s", id,

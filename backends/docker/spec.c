@@ -55,8 +55,10 @@ static json_t *spec_pairs(const struct cube_pair *pairs, size_t n, const char *b
 
 static json_t *spec_labels(const struct cube_spec *spec, const char *template)
 {
-	json_t *labels = json_pack("{s:s,s:s,s:s}", DOCKER_LABEL_UID, spec->uid, DOCKER_LABEL_NAME,
-				   spec->name != NULL ? spec->name : "", DOCKER_LABEL_IMAGE, template);
+	json_t *labels = json_pack("{s:s,s:s,s:s,s:s,s:s}", DOCKER_LABEL_UID, spec->uid, DOCKER_LABEL_NAME,
+				   spec->name != NULL ? spec->name : "", DOCKER_LABEL_IMAGE, template,
+				   DOCKER_LABEL_BASE, "", DOCKER_LABEL_GENERATION, "1");
+	struct cube_buf names = CUBE_BUF((size_t)1 << 20);
 
 	for (size_t i = 0; i < spec->n_labels; i++) {
 		cube_auto_str key = cube_asprintf(DOCKER_LABEL_OWN "%s", spec->labels[i].key);
@@ -65,7 +67,11 @@ static json_t *spec_labels(const struct cube_spec *spec, const char *template)
 			(void)json_object_set_new(
 				labels, key,
 				cube_json_bytes(spec->labels[i].value, strlen(spec->labels[i].value)));
+		(void)cube_buf_printf(&names, "%s\n", spec->labels[i].key);
 	}
+	/* An image that was made of another sandbox has that one's. */
+	(void)json_object_set_new(labels, DOCKER_LABEL_NAMES, json_string(cube_buf_str(&names)));
+	cube_buf_done(&names);
 	return labels;
 }
 

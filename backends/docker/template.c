@@ -159,9 +159,8 @@ int docker_template_list(struct cube_backend *base, void (*each)(void *ctx, cons
 
 /* ---- use ---- */
 
-/* -EBUSY: there is a container of it, whoever made that. */
-int docker_image_unused(struct cube_docker *d, const char *name, const char *ref, struct cube_cancel *cancel,
-			struct cube_err *err)
+int docker_image_unused(struct cube_docker *d, const char *name, const char *ref, const char *id,
+			struct cube_cancel *cancel, struct cube_err *err)
 {
 	cube_auto(cube_json_auto) json_t *all = NULL;
 	cube_auto(cube_json_auto) json_t *filter = json_pack("{s:[s]}", "ancestor", ref);
@@ -185,31 +184,22 @@ int docker_image_unused(struct cube_docker *d, const char *name, const char *ref
 	if (rc == 0 && json_array_size(all) > 0)
 		return cube_fail(err, -EBUSY, "template %s is in use: %zu containers are made of it", name,
 				 json_array_size(all));
-	return rc;
+	return rc == 0 ? docker_image_childless(d, name, id, cancel, err) : rc;
 }
 
 int docker_template_remove(struct cube_backend *base, const char *name, struct cube_err *err)
 {
 	struct cube_docker *d = docker_of(base);
 	cube_auto(cube_json_auto) json_t *image = NULL;
-	struct cube_buf path = CUBE_BUF(1024);
 	char ref[DOCKER_IMAGE];
 	int rc = docker_template_find(d, name, ref, &image, NULL, err);
 
 	if (rc == -ENOENT)
 		return 0;
 	if (rc == 0)
-		rc = docker_image_unused(d, name, ref, NULL, err);
-	if (rc < 0)
-		return rc;
-	(void)cube_buf_adds(&path, "/images/");
-	(void)cube_http_escape(&path, ref);
-	rc = docker_ask(d,
-			&(struct docker_ask){.method = "DELETE",
-					     .path = cube_buf_str(&path),
-					     .what = "remove the image of the template"},
-			NULL, err);
-	cube_buf_done(&path);
+		rc = docker_image_unused(d, name, ref, cube_json_str(image, "Id", "-"), NULL, err);
+	if (rc == 0)
+		rc = docker_image_delete(d, ref, err);
 	return rc == -ENOENT ? 0 : rc;
 }
 
@@ -243,8 +233,25 @@ static void template_env(const json_t *list, struct cube_buf *out)
 		if (is != NULL && cube_name_env_ok(word, (unsigned long)(is - word)))
 			(void)cube_buf_add(out, word, strlen(word) + 1);
 	}
-	if (out->len > 0)
-		cube_buf_cut(out, out->len - 1); /* separated, not ended */
+}
+
+int docker_config_of(const json_t *image, const char *name, struct cube_template_config *ret,
+		     struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *config = docker_image_config(image);
+	const char *dir = cube_json_str(config, "WorkingDir", "");
+	const json_t *cmd = json_object_get(config, "Cmd");
+	const char *first = json_string_value(json_array_get(cmd, 0));
+	int rc;
+
+	template_env(json_object_get(config, "Env"), &ret->env);
+	template_words(json_object_get(config, "Entrypoint"), &ret->entrypoint);
+	if (first == NULL || strcmp(first, DOCKER_NO_COMMAND) != 0)
+		template_words(cmd, &ret->entrypoint);
+	template_copy(ret->user, sizeof(ret->user), cube_json_str(config, "User", ""));
+	template_copy(ret->workdir, sizeof(ret->workdir), *dir == '/' ? dir : "");
+	rc = ret->env.error != 0 ? ret->env.error : ret->entrypoint.error;
+	return rc < 0 ? cube_fail(err, rc, "template %s: %s", name, cube_errno_text(rc)) : 0;
 }
 
 int docker_template_config(struct cube_backend *base, const char *name, struct cube_template_config *ret,
@@ -253,16 +260,6 @@ int docker_template_config(struct cube_backend *base, const char *name, struct c
 	cube_auto(cube_json_auto) json_t *image = NULL;
 	char ref[DOCKER_IMAGE];
 	int rc = docker_template_find(docker_of(base), name, ref, &image, NULL, err);
-	const json_t *config = json_object_get(image, "Config");
-	const char *dir = cube_json_str(config, "WorkingDir", "");
 
-	if (rc < 0)
-		return rc;
-	template_env(json_object_get(config, "Env"), &ret->env);
-	template_words(json_object_get(config, "Entrypoint"), &ret->entrypoint);
-	template_words(json_object_get(config, "Cmd"), &ret->entrypoint);
-	template_copy(ret->user, sizeof(ret->user), cube_json_str(config, "User", ""));
-	template_copy(ret->workdir, sizeof(ret->workdir), *dir == '/' ? dir : "");
-	rc = ret->env.error != 0 ? ret->env.error : ret->entrypoint.error;
-	return rc < 0 ? cube_fail(err, rc, "template %s: %s", name, cube_errno_text(rc)) : 0;
+	return rc == 0 ? docker_config_of(image, name, ret, err) : rc;
 }

@@ -90,7 +90,7 @@ int docker_volumes_there(struct cube_docker *d, const struct cube_spec *spec, st
 
 /* ---- files ---- */
 
-static int volume_open(const char *path, bool read_only)
+int docker_tree_open(const char *path, bool read_only)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID |
 					      (read_only ? MOUNT_ATTR_RDONLY : 0)};
@@ -110,7 +110,7 @@ int docker_volume_root(struct cube_backend *base, const char *uid, struct cube_r
 
 	if (rc < 0)
 		return rc;
-	root.fd = volume_open(cube_json_str(volume, "Mountpoint", ""), false);
+	root.fd = docker_tree_open(cube_json_str(volume, "Mountpoint", ""), false);
 	if (root.fd < 0)
 		return cube_fail(err, root.fd, "the files of volume %s cannot be reached: %s", uid,
 				 cube_errno_text(root.fd));
@@ -131,7 +131,7 @@ int docker_volume_mounts(const json_t *box, struct cube_root *root)
 
 		if (strcmp(cube_json_str(one, "Type", ""), "volume") != 0 || n >= CUBE_MOUNTS_MAX)
 			continue;
-		root->mounts[n].fd = volume_open(cube_json_str(one, "Source", ""), !rw);
+		root->mounts[n].fd = docker_tree_open(cube_json_str(one, "Source", ""), !rw);
 		if (root->mounts[n].fd < 0)
 			return root->mounts[n].fd;
 		(void)snprintf(root->mounts[n].path, sizeof(root->mounts[n].path), "%s",

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Other states of a sandbox's files: reset, checkpoints, restore, and what differs.
-. "$(dirname "$0")/lib.sh"
+[ -n "${WORK-}" ] || . "$(dirname "$0")/lib.sh"
+BACKEND=${BACKEND-local}
 start_cubefs
 cd "$MNT"
 sandbox dev
@@ -86,12 +87,14 @@ run dev 'echo one >/etc/state; echo one >state; mkdir -p /srv/d; ln -s x /srv/d/
 mkdir dev/checkpoints/a # complete when mkdir returns
 check_eq "$(ls dev/checkpoints)" a
 check_eq "$(ls dev/checkpoints/a)" $'changes\nctl\nfiles\ninfo'
-check diff -r --no-dereference dev/checkpoints/a/files/etc dev/files/etc
+theirs=() # what an engine has in the root of a container and in no checkpoint
+[ "$BACKEND" = local ] || theirs=(-x hosts -x hostname -x resolv.conf -x mtab)
+check diff -r --no-dereference "${theirs[@]}" dev/checkpoints/a/files/etc dev/files/etc
 check_eq "$(cat dev/checkpoints/a/files/workspace/state)" one
 check_eq "$(LC_ALL=C sort dev/checkpoints/a/changes)" $'A /etc/state\nA /srv/d\nA /srv/d/l\nA /workspace/state'
 check_eq "$(field dev/checkpoints/a/info parent)" -
 check_eq "$(field dev/checkpoints/a/info memory)" no
-check_eq "$(field dev/checkpoints/a/info backend)" local
+check_eq "$(field dev/checkpoints/a/info backend)" "$BACKEND"
 run dev 'echo two >/etc/state; echo two >state; rm -r /srv/d'
 put dev/ctl "checkpoint 'two words' memory=no"
 run dev 'echo three >/etc/state'
@@ -125,7 +128,7 @@ mkdir "dev/checkpoints/$long"
 rmdir "dev/checkpoints/$long"
 expect_errno EINVAL mkdir "dev/checkpoints/n$long"
 expect_error EINVAL dev/error 'usage: checkpoint' put dev/ctl checkpoint
-command -v criu >/dev/null || check_match "$(cat backends/local/status)" 'checkpoint_memory.*criu is not installed'
+[ "$BACKEND" != local ] || command -v criu >/dev/null || check_match "$(cat backends/local/status)" 'checkpoint_memory.*criu is not installed'
 expect_error EOPNOTSUPP dev/error 'cannot keep memory in checkpoints.*: [a-zA-Z]' put dev/ctl 'checkpoint m memory=yes'
 expect_error EINVAL dev/error 'memory=maybe' put dev/ctl 'checkpoint m memory=maybe'
 expect_error EINVAL dev/error 'colour=red' put dev/ctl 'checkpoint m colour=red'
@@ -222,7 +225,25 @@ rmdir one two three four five six
 
 # ---- a daemon that was killed ----
 ids() { # of what the backend has
-	ls "$STATE/backends/local/checkpoints" | sed -n 's/^\([0-9a-f]*\)\.json$/\1/p'
+	if [ "$BACKEND" = docker ]; then
+		api GET /images/json | grep -o '"cubefs/checkpoint:[0-9a-f]*"' | tr -d '"' | cut -d : -f 2
+	else
+		ls "$STATE/backends/local/checkpoints" | sed -n 's/^\([0-9a-f]*\)\.json$/\1/p'
+	fi
+}
+lose() { # ID: somebody else removes it
+	if [ "$BACKEND" = docker ]; then
+		api DELETE "/images/cubefs%2Fcheckpoint:$1?force=1" >"$WORK/out" || true # the tag goes first
+	else
+		rm "$STATE/backends/local/checkpoints/$1.json"
+	fi
+}
+stray() { # ID OTHER: one that nobody knows
+	if [ "$BACKEND" = docker ]; then
+		api POST "/images/cubefs%2Fcheckpoint:$2/tag?repo=cubefs/checkpoint&tag=$1"
+	else
+		echo '{}' >"$STATE/backends/local/checkpoints/$1.json"
+	fi
 }
 for end in stop_cubefs kill_cubefs; do
 	cd /
@@ -269,13 +290,13 @@ wait_for 20 known
 # what the backend lost is said, and listed no more
 cd /
 stop_cubefs
-lost=$(grep -l . "$STATE"/backends/local/checkpoints/*.json | head -n 1)
-rm "$lost"
-echo "{}" >"$STATE/backends/local/checkpoints/00000000000000ab.json" # and what nobody knows goes
+lost=$(ids | head -n 1)
+stray 00000000000000ab "$(ids | tail -n 1)"
+lose "$lost"
 start_cubefs
 cd "$MNT"
 wait_for 20 grep -q 'has lost checkpoint' error
-wait_for 20 test ! -e "$STATE/backends/local/checkpoints/00000000000000ab.json"
+wait_for 20 eval '! ids | grep -qx 00000000000000ab'
 
 # ---- the end of a sandbox takes them along ----
 rm -rf other
