@@ -102,7 +102,8 @@ static int derive_may(struct mem *m, const char *base, const struct cube_templat
 
 /* ---- of a checkpoint ---- */
 
-#define WORKSPACE FOLDER "/.%s.workspace" /* what sandboxes made of it begin with; none: nothing */
+#define WORKSPACE     FOLDER "/.%s.workspace" /* what sandboxes made of it begin with; none: nothing */
+#define WORKSPACE_NEW FOLDER "/.workspace"    /* of one that is being made */
 
 int mem_template_drop_workspace(struct mem *m, const char *name)
 {
@@ -129,15 +130,25 @@ int mem_template_fill_workspace(struct mem *m, const char *name, int to, struct 
 /* Under the lock. */
 static int keep_workspace(struct mem *m, const char *name, int *ret, struct cube_err *err)
 {
-	cube_auto_str path = cube_asprintf(WORKSPACE, name);
-	int r = mem_template_drop_workspace(m, name);
+	int r = cube_file_remove_tree(m->dir, WORKSPACE_NEW);
 
-	if (r == 0 && (path == NULL || mkdirat(m->dir, path, 0755) < 0))
-		r = path == NULL ? -ENOMEM : -errno;
+	if (r == 0 && mkdirat(m->dir, WORKSPACE_NEW, 0755) < 0)
+		r = -errno;
 	if (r < 0)
 		return cube_fail(err, r, "make template %s: %s", name, cube_errno_text(r));
-	*ret = openat(m->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*ret = openat(m->dir, WORKSPACE_NEW, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return *ret < 0 ? cube_fail_errno(err, "make template %s", name) : 0;
+}
+
+/* Both copies get the name, in the place of those of an earlier one. */
+static int keep_name(struct mem *m, const char *name)
+{
+	cube_auto_str path = cube_asprintf(WORKSPACE, name);
+	int r = path != NULL ? made_name(m, name) : -ENOMEM;
+
+	if (r == 0)
+		r = cube_file_remove_tree(m->dir, path);
+	return r == 0 && renameat(m->dir, WORKSPACE_NEW, m->dir, path) < 0 ? -errno : r;
 }
 
 /* Under the lock: the copies, then the name. */
@@ -155,14 +166,14 @@ static int keep_make(struct mem *m, const char *cp, const struct cube_template *
 	if (r == 0)
 		r = mem_checkpoint_fill(m, cp, root, workspace, cancel, err);
 	if (r == 0) {
-		r = made_name(m, t->name);
+		r = keep_name(m, t->name);
 		if (r == 0)
 			r = made_enlist(m, t, config);
 		if (r < 0)
 			(void)cube_fail(err, r, "make template %s: %s", t->name, cube_errno_text(r));
 	}
 	if (r < 0)
-		(void)mem_template_drop_workspace(m, t->name);
+		(void)cube_file_remove_tree(m->dir, WORKSPACE_NEW);
 	return r;
 }
 

@@ -202,6 +202,8 @@ static int import_place(struct import *im, struct cube_err *err)
 	r = cube_file_remove_tree(im->folder, im->name);
 	if (r == 0 && renameat(im->folder, im->part, im->folder, im->name) < 0)
 		r = -errno;
+	if (r == 0)
+		r = mem_template_drop_workspace(im->m, im->name); /* of a checkpoint that it was before */
 	if (r < 0)
 		return cube_fail(err, r, "make template %s: %s", im->name, cube_errno_text(r));
 	template_set(t, "ready", im->source, im->fingerprint, im->copied.bytes);

@@ -2,9 +2,12 @@
 /* What most checks begin and end with. */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/macros.h"
 #include "tests/conformance/conformance.h"
 
 struct bed bed_open(struct subject *s)
@@ -82,4 +85,18 @@ void expect_file(int dir, const char *name, const char *text)
 	assert_true(read(fd, data, sizeof(data) - 1) >= 0);
 	assert_string_equal(data, text);
 	assert_int_equal(close(fd), 0);
+}
+
+void put_shell(int dir)
+{
+	cube_auto_fd in = open("/bin/sh", O_RDONLY | O_CLOEXEC);
+	cube_auto_fd out = openat(dir, "bin/sh", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	ssize_t n;
+
+	assert_true(in >= 0 && out >= 0);
+	do {
+		n = sendfile(out, in, NULL, 1 << 20);
+		assert_true(n >= 0);
+	} while (n > 0);
+	assert_int_equal(fchmod(out, 0755), 0);
 }

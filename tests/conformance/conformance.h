@@ -56,6 +56,7 @@ extern const struct check checks_template[];
 extern const struct check checks_ports[];
 extern const struct check checks_volume[];
 extern const struct check checks_checkpoint[];
+extern const struct check checks_kept[];
 extern const struct check checks_bind[];
 extern const struct check checks_owner[];
 extern const struct check checks_refuse[];
@@ -80,6 +81,8 @@ void expect_output(struct bed *b, uint64_t session, const char *text, const char
 struct cube_root expect_root(struct subject *s, const char *id);
 /* A file with that text below a directory. */
 void put_file(int dir, const char *name, const char *text);
+/* /bin/sh, without which no sandbox can be made; whether it could run there is not asked. */
+void put_shell(int dir);
 void expect_file(int dir, const char *name, const char *text);
 
 /* A failure of ours is an errno and a sentence. */

@@ -55,9 +55,9 @@ static struct subject subjects[] = {
 };
 
 static const struct check *const tables[] = {
-	checks_life,    checks_state, checks_exec,  checks_input,      checks_end,
-	checks_session, checks_again, checks_files, checks_template,   checks_ports,
-	checks_volume,  checks_bind,  checks_owner, checks_checkpoint, checks_refuse,
+	checks_life,  checks_state,      checks_exec,     checks_input,  checks_end,    checks_session,
+	checks_again, checks_files,      checks_template, checks_ports,  checks_volume, checks_bind,
+	checks_owner, checks_checkpoint, checks_kept,     checks_refuse,
 };
 
 /* ---- The checks as cmocka wants them ---- */

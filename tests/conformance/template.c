@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,21 +26,6 @@ static void make(int dir, const char *name, const char *text, mode_t mode)
 	assert_int_equal(close(fd), 0);
 }
 
-/* What a sandbox cannot be without; whether it could run there is not asked here. */
-static void copy_shell(int dir)
-{
-	cube_auto_fd in = open("/bin/sh", O_RDONLY | O_CLOEXEC);
-	cube_auto_fd out = openat(dir, "bin/sh", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
-	ssize_t n;
-
-	assert_true(in >= 0 && out >= 0);
-	do {
-		n = sendfile(out, in, NULL, 1 << 20);
-		assert_true(n >= 0);
-	} while (n > 0);
-	assert_int_equal(fchmod(out, 0755), 0);
-}
-
 /* A directory as a template could be. */
 static struct source source_make(void)
 {
@@ -54,7 +38,7 @@ static struct source source_make(void)
 	assert_int_equal(mkdirat(src.fd, "tmp", 0755), 0);
 	assert_int_equal(mkdirat(src.fd, "etc", 0755), 0);
 	assert_int_equal(mkdirat(src.fd, "bin", 0755), 0);
-	copy_shell(src.fd);
+	put_shell(src.fd);
 	make(src.fd, "etc/motd", "from the template\n", 0640);
 	make(src.fd, "etc/run", "#!/bin/sh\n", 0755);
 	assert_int_equal(symlinkat("motd", src.fd, "etc/link"), 0);
