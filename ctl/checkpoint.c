@@ -316,6 +316,13 @@ void cube_checkpoint_unpin(struct cube_checkpoint_entry *e)
 	cube_checkpoint_unref(e);
 }
 
+void cube_checkpoint_let_go(struct cube_checkpoint_entry *e)
+{
+	if (e != NULL && e->name == NULL)
+		e->unwanted = true;
+	cube_checkpoint_unpin(e);
+}
+
 int cube_checkpoint_restored(struct cube_cube *c, const struct cube_checkpoint_entry *e)
 {
 	char *template = e->template != NULL ? cube_strdup(e->template) : NULL;

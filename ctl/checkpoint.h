@@ -74,6 +74,8 @@ int cube_checkpoint_label(struct cube_checkpoint_entry *e, const char *name, con
 /* Somebody uses it, and is done: one that nobody wants any more goes then. */
 void cube_checkpoint_pin(struct cube_checkpoint_entry *e);
 void cube_checkpoint_unpin(struct cube_checkpoint_entry *e);
+/* The one who had it taken is done: unpin, and one without a name is wanted by nobody then. NULL is harmless. */
+void cube_checkpoint_let_go(struct cube_checkpoint_entry *e);
 
 /* memory=yes where @s is asked for it: -EOPNOTSUPP with the reason. */
 int cube_checkpoint_memory(const struct cube_service *s, struct cube_err *err);

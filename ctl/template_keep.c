@@ -78,11 +78,7 @@ int cube_keep_source(struct cube_import *i, struct cube_err *err)
 
 void cube_keep_done(struct cube_import *i)
 {
-	struct cube_checkpoint_entry *e = cube_steal(i->of);
-
-	if (e != NULL && e->name == NULL)
-		e->unwanted = true; /* it goes with its last user */
-	cube_checkpoint_unpin(e);
+	cube_checkpoint_let_go(cube_steal(i->of));
 }
 
 int cube_template_keep(struct cube_checkpoint_entry *e, const char *name, const struct cube_caller *by,

@@ -110,7 +110,7 @@ static int create_from(struct cube_verb_call *call, unsigned at, struct cube_err
 			return cube_fail(err, -EINVAL, "create: '%s' is no key=value", call->words[i]);
 	memmove(&call->words[at], &call->words[at + 1], (call->n_words - at) * sizeof(call->words[0]));
 	call->n_words--;
-	return cube_verb_fork_from(call, parent, e, 1, err);
+	return cube_verb_create_from(call, parent, e, err);
 }
 
 static int create_run(struct cube_verb_call *call, struct cube_err *err)

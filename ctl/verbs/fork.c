@@ -25,19 +25,13 @@ struct fork {
 	unsigned n_keys;
 	struct cube_cube **made; /* referenced */
 	unsigned n_made;
+	bool create; /* a creation, which may take volumes that are there */
 };
-
-static void fork_unpin(struct cube_checkpoint_entry *e)
-{
-	if (e != NULL && e->name == NULL)
-		e->unwanted = true; /* it goes with its last user */
-	cube_checkpoint_unpin(e);
-}
 
 static void fork_free(struct fork *f)
 {
-	fork_unpin(f->cp);
-	fork_unpin(f->volumes);
+	cube_checkpoint_let_go(f->cp);
+	cube_checkpoint_let_go(f->volumes);
 	for (unsigned i = 0; f->made != NULL && i < f->n_made; i++)
 		cube_cube_unref(f->made[i]);
 	cube_cube_unref(f->parent);
@@ -94,10 +88,8 @@ static void fork_end(struct cube_verb_call *call, int code)
 
 static int fork_make(struct cube_verb_call *call, struct fork *f)
 {
-	struct cube_fork_source from = {.parent = f->parent,
-					.files = f->cp,
-					.volumes = f->volumes,
-					.fork = strcmp(call->verb->name, "fork") == 0};
+	struct cube_fork_source from = {
+		.parent = f->parent, .files = f->cp, .volumes = f->volumes, .fork = !f->create};
 
 	for (unsigned i = 0; i < f->n_names; i++) {
 		struct cube_cube *c;
@@ -283,8 +275,9 @@ static int fork_source(struct fork *f, struct cube_checkpoint_entry *e, const st
 	return fork_copies(f->parent) ? fork_take(f->parent, false, &f->volumes, err) : 0;
 }
 
-int cube_verb_fork_from(struct cube_verb_call *call, struct cube_cube *parent,
-			struct cube_checkpoint_entry *e, unsigned first, struct cube_err *err)
+/* @e NULL: of @parent as it is, or as the line says. The names and keys are the words from @first on. */
+static int fork_begin(struct cube_verb_call *call, struct cube_cube *parent, struct cube_checkpoint_entry *e,
+		      unsigned first, bool create, struct cube_err *err)
 {
 	struct fork *f = cube_calloc(1, sizeof(*f));
 	struct fork_line line = {.from = NULL};
@@ -292,6 +285,7 @@ int cube_verb_fork_from(struct cube_verb_call *call, struct cube_cube *parent,
 
 	if (f == NULL)
 		return cube_fail(err, -ENOMEM, "fork: out of memory");
+	f->create = create;
 	f->parent = cube_cube_ref(parent);
 	f->names = cube_calloc(call->n_words, sizeof(*f->names));
 	f->keys = cube_calloc(call->n_words, sizeof(*f->keys));
@@ -315,9 +309,15 @@ int cube_verb_fork_from(struct cube_verb_call *call, struct cube_cube *parent,
 	return 1;
 }
 
+int cube_verb_create_from(struct cube_verb_call *call, struct cube_cube *parent,
+			  struct cube_checkpoint_entry *e, struct cube_err *err)
+{
+	return fork_begin(call, parent, e, 1, true, err);
+}
+
 static int fork_run(struct cube_verb_call *call, struct cube_err *err)
 {
-	return cube_verb_fork_from(call, call->object, NULL, 1, err);
+	return fork_begin(call, call->object, NULL, 1, false, err);
 }
 
 static int root_fork_run(struct cube_verb_call *call, struct cube_err *err)
@@ -326,7 +326,7 @@ static int root_fork_run(struct cube_verb_call *call, struct cube_err *err)
 
 	if (c == NULL)
 		return cube_fail(err, -ENOENT, "fork: no sandbox '%s'", call->words[1]);
-	return cube_verb_fork_from(call, c, NULL, 2, err);
+	return fork_begin(call, c, NULL, 2, false, err);
 }
 
 static int checkpoint_fork_run(struct cube_verb_call *call, struct cube_err *err)
@@ -335,7 +335,7 @@ static int checkpoint_fork_run(struct cube_verb_call *call, struct cube_err *err
 
 	if (e->phase != CUBE_CHECKPOINT_THERE || e->cube == NULL)
 		return cube_fail(err, -ENOENT, "fork: the checkpoint is gone");
-	return cube_verb_fork_from(call, e->cube, e, 1, err);
+	return fork_begin(call, e->cube, e, 1, false, err);
 }
 
 #define FORK_MAX (64 + CUBE_KEYS_MAX)

@@ -51,10 +51,10 @@ void cube_destroy_go(struct cube_verb_call *call, struct cube_destroy *s);
 int cube_verb_life(struct cube_verb_call *call, struct cube_cube *c, enum cube_life what,
 		   struct cube_checkpoint_entry *checkpoint, struct cube_err *err);
 
-/* fork.c: @parent, or its checkpoint @e (may be NULL), into the sandboxes that the words from @first on name; as a
- * verb's run. */
-int cube_verb_fork_from(struct cube_verb_call *call, struct cube_cube *parent,
-			struct cube_checkpoint_entry *e, unsigned first, struct cube_err *err);
+/* fork.c: a creation of @parent, or of its checkpoint @e (may be NULL): the sandbox that the words from the second on
+ * tell; as a verb's run. */
+int cube_verb_create_from(struct cube_verb_call *call, struct cube_cube *parent,
+			  struct cube_checkpoint_entry *e, struct cube_err *err);
 
 /* Splits "key=value" in place: the value, or NULL with the sentence. */
 char *cube_verb_value(const char *verb, char *word, struct cube_err *err);
