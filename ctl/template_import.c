@@ -69,10 +69,10 @@ static void import_end(struct cube_import *i)
 	if (i->code == 0) {
 		t->keys = i->keys;
 		cube_keep_texts(i);
+		t->failure = (struct cube_err){0};
 		i->code = cube_template_record_save(t, &i->err);
 	}
 	if (i->code == 0) {
-		t->failure = (struct cube_err){0};
 		t->unsaved = false;
 		(void)snprintf(t->info.state, sizeof(t->info.state), "ready");
 		(void)snprintf(t->info.source, sizeof(t->info.source), "%s", i->source);
@@ -80,6 +80,8 @@ static void import_end(struct cube_import *i)
 	} else {
 		t->failure = i->err;
 		(void)snprintf(t->info.state, sizeof(t->info.state), "error");
+		if (!t->unsaved && !i->domain->closing)
+			(void)cube_template_record_save(t, &err); /* else the next daemon calls it none */
 		cube_template_say(t, i->err.text);
 	}
 	cube_wake(&t->changed);

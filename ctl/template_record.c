@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/base/alloc.h"
 #include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "ctl/bytes.h"
@@ -43,6 +44,11 @@ static json_t *record_json(const struct cube_template_entry *t)
 					  cube_bytes_json(cube_buf_str(&t->layers), t->layers.len));
 		(void)json_object_set_new(o, "box", json_string(t->box));
 	}
+	if (o != NULL && t->failure.code < 0) {
+		(void)json_object_set_new(o, "failed", json_integer(t->failure.code));
+		(void)json_object_set_new(o, "why",
+					  cube_bytes_json(t->failure.text, strlen(t->failure.text)));
+	}
 	for (size_t i = 0; o != NULL && i < CUBE_TEMPLATE_TEXTS; i++)
 		(void)json_object_set_new(o, record_texts[i],
 					  cube_bytes_json(cube_buf_str(&t->texts[i]), t->texts[i].len));
@@ -65,6 +71,18 @@ int cube_template_record_save(struct cube_template_entry *t, struct cube_err *er
 		     : 0;
 }
 
+/* What the backend lists is something better. */
+static void record_take_failure(struct cube_template_entry *t, const json_t *o)
+{
+	cube_auto_str why = cube_bytes_dup(o, "why");
+	int code = (int)cube_json_int(o, "failed", 0);
+
+	if (code >= 0 || why == NULL)
+		return;
+	(void)cube_fail(&t->failure, code, "%s", why);
+	(void)snprintf(t->info.state, sizeof(t->info.state), "error");
+}
+
 static void record_take(struct cube_template_entry *t, const json_t *o)
 {
 	t->keys.limits.memory = (uint64_t)cube_json_int(o, "memory", 0);
@@ -75,6 +93,7 @@ static void record_take(struct cube_template_entry *t, const json_t *o)
 	(void)snprintf(t->box, sizeof(t->box), "%s", cube_json_str(o, "box", ""));
 	for (size_t i = 0; i < CUBE_TEMPLATE_TEXTS; i++)
 		(void)cube_bytes_read(json_object_get(o, record_texts[i]), &t->texts[i]);
+	record_take_failure(t, o);
 }
 
 void cube_template_record_load(struct cube_template_entry *t)

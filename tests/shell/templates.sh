@@ -6,7 +6,7 @@ require busybox tar python3
 start_cubefs
 T=$MNT/backends/local/templates
 
-check test -d "$T/host"
+wait_for 20 test -d "$T/host"
 check_match "$(cat "$T/host/status")" 'state ready'
 expect_errno EEXIST mkdir "$T/host"
 expect_errno EINVAL mkdir "$T/a b"
@@ -90,6 +90,18 @@ expect_error ENOENT "$MNT/error" nothere bash -c "echo 'import $WORK/nothere' >'
 expect_errno EINVAL bash -c "echo 'import relative/path' >'$T/w/ctl'"
 expect_errno EINVAL bash -c "echo 'import' >'$T/w/ctl'"
 expect_error EINVAL "$MNT/error" nonsense bash -c "echo 'nonsense' >'$T/w/ctl'"
+# what failed says so to the next daemon too, and until it is made after all
+expect_errno ENOENT put "$T/w/ctl" "import $WORK/nothere"
+stop_cubefs
+start_cubefs
+wait_for 20 grep -q '^reachable yes' "$MNT/backends/local/status"
+check_eq "$(field "$T/w/status" state)" error
+check_match "$(cat "$T/w/status")" nothere
+put "$T/w/ctl" "import $WORK/root"
+stop_cubefs
+start_cubefs
+wait_for 20 eval '[ "$(field "$T/w/status" state)" = ready ]'
+check_not grep -q nothere "$T/w/status"
 rmdir "$T/w"
 
 # a template without a shell says so
