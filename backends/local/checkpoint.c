@@ -7,6 +7,7 @@
 #include "backends/base/json.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
+#include "backends/base/names.h"
 #include "backends/local/dirs.h"
 
 #include <dirent.h>
@@ -413,6 +414,32 @@ int cube_local_checkpoint_remove(struct cube_backend *base, const char *cp, stru
 	}
 	rc = take_sets_gone(b, cp, &rec, err);
 	return rc < 0 || needed ? rc : checkpoint_files_gone(b, cp, err);
+}
+
+/* A record of one that is only a base and that nobody needs, or half of any. */
+static bool checkpoint_is_left(const struct cube_local *b, const char *name)
+{
+	size_t n = strspn(name + 1, "0123456789abcdef");
+	char cp[CUBE_ID_MAX + 1];
+
+	if (name[0] != '.' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+		return false;
+	if (n == 0 || n > CUBE_ID_MAX || strcmp(name + 1 + n, ".json") != 0)
+		return true;
+	(void)snprintf(cp, sizeof(cp), "%.*s", (int)n, name + 1);
+	return !checkpoint_needed(b, cp);
+}
+
+void cube_local_checkpoint_sweep(const struct cube_local *b)
+{
+	struct cube_names names = CUBE_NAMES;
+	cube_auto_fd dir = openat(b->checkpoints, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir >= 0 && cube_names_list(&names, dir) == 0)
+		for (size_t i = 0; i < names.n; i++)
+			if (checkpoint_is_left(b, names.at[i]))
+				(void)unlinkat(b->checkpoints, names.at[i], 0);
+	cube_names_done(&names);
 }
 
 void cube_local_checkpoint_release(struct cube_local *b, const char *cp)

@@ -36,6 +36,8 @@ bool cube_local_checkpoints_use(const struct cube_local *b, const char *template
 /* A sandbox does not need the base @cp any more ("" is harmless): where nobody does and it was deleted, its files
  * go. */
 void cube_local_checkpoint_release(struct cube_local *b, const char *cp);
+/* At the start: what a daemon that was killed did not let go goes, all but its sets (cube_local_set_sweep). */
+void cube_local_checkpoint_sweep(const struct cube_local *b);
 
 /* A sandbox that a daemon left standing still when it was killed goes on. */
 void cube_local_checkpoint_thaw(struct cube_local *b, struct local_cube *c);

@@ -137,9 +137,11 @@ static int local_open_store(struct cube_local *b, const struct cube_backend_env 
 
 	if (rc == -EINVAL)
 		return cube_fail(err, rc, "backend %s: %s", env->name, why.text);
-	if (rc == 0)
+	if (rc == 0 && !env->look_only) {
+		cube_local_checkpoint_sweep(b);
 		cube_local_set_sweep(&b->store, local_knows, b);
-	else
+	}
+	if (rc < 0)
 		(void)snprintf(b->store_why, sizeof(b->store_why), "%.199s", why.text);
 	return 0;
 }

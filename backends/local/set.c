@@ -274,6 +274,17 @@ int cube_local_set_remove(const struct cube_local_store *s, const char *id, stru
 
 /* ---- sweep ---- */
 
+/* What a reset that was killed did not take away. */
+static void set_sweep_inside(const struct cube_local_store *s, const char *id)
+{
+	cube_auto_fd set = openat(s->sets, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char aside[SET_NAME];
+
+	for (size_t i = 0; set >= 0 && i < CUBE_COUNT(set_parts); i++)
+		if (cube_file_remove_tree(set, set_name(aside, set_parts[i], "new")) < 0)
+			cube_log(CUBE_LOG_WARNING, "local", "%s/%s could not be removed", id, aside);
+}
+
 void cube_local_set_sweep(const struct cube_local_store *s, bool (*known)(void *ctx, const char *id),
 			  void *ctx)
 {
@@ -289,9 +300,12 @@ void cube_local_set_sweep(const struct cube_local_store *s, bool (*known)(void *
 	while ((e = readdir(d)) != NULL) {
 		struct cube_err err = {0};
 
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-		    (e->d_name[0] != '.' && known(ctx, e->d_name)))
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
+		if (e->d_name[0] != '.' && known(ctx, e->d_name)) {
+			set_sweep_inside(s, e->d_name);
+			continue;
+		}
 		if (s->ops->remove(s->sets, e->d_name, &err) < 0)
 			cube_log(CUBE_LOG_WARNING, "local", "%s", err.text);
 	}

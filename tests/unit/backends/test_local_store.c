@@ -239,11 +239,18 @@ static bool knows_kept(void *ctx, const char *id)
 
 static void swept(struct shop *s)
 {
+	cube_auto_fd inside = -1;
+
 	assert_int_equal(cube_local_set_make(&s->store, "kept", &ids, NULL), 0);
 	assert_int_equal(cube_local_set_make(&s->store, "lost", &ids, NULL), 0);
 	assert_int_equal(cube_local_set_make(&s->store, ".half.new", &ids, NULL), 0);
 	fill(s, "lost");
+	inside = openat(s->store.sets, "kept", O_RDONLY | O_DIRECTORY);
+	assert_int_equal(mkdirat(inside, ".root.new", 0700), 0); /* of a reset */
+	assert_int_equal(mkdirat(inside, ".root.new/upper", 0700), 0);
 	cube_local_set_sweep(&s->store, knows_kept, NULL);
+	assert_int_equal(faccessat(inside, ".root.new", F_OK, 0), -1);
+	assert_int_equal(faccessat(inside, "root", F_OK, 0), 0);
 	assert_true(cube_local_set_there(&s->store, "kept"));
 	assert_false(cube_local_set_there(&s->store, "lost"));
 	assert_false(cube_local_set_there(&s->store, ".half.new"));
