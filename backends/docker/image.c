@@ -71,6 +71,7 @@ void docker_query_label(struct cube_buf *query, const char *key, const char *val
 int docker_commit(struct cube_docker *d, const char *box, const char *ref, bool pause,
 		  const struct cube_pair *labels, size_t n_labels, struct cube_err *err)
 {
+	cube_auto(cube_json_auto) json_t *nothing = json_object(); /* Podman wants a body */
 	struct cube_buf path = CUBE_BUF((size_t)4 << 20);
 	const char *tag = strrchr(ref, ':');
 	int rc;
@@ -85,6 +86,7 @@ int docker_commit(struct cube_docker *d, const char *box, const char *ref, bool 
 		     ? docker_ask(d,
 				  &(struct docker_ask){.method = "POST",
 						       .path = cube_buf_str(&path),
+						       .body = nothing,
 						       .what = "make an image of the container",
 						       .timeout_s = IMAGE_SLOW_S},
 				  NULL, err)
