@@ -77,7 +77,7 @@ int cube_local_checkpoint_read(const struct cube_local *b, const char *cp, bool 
 		rc = checkpoint_load(b, checkpoint_name(name, cp, true), ret);
 	if (rc == 0 && ret->no_files)
 		rc = -ENOENT;
-	if (rc == 0 && !cube_local_set_there(&b->store, cp))
+	if (rc == 0 && !cube_local_set_whole(&b->store, cp))
 		rc = -EINVAL;
 	if (rc == -ENOENT)
 		return cube_fail(err, rc, "there is no checkpoint %s", cp);

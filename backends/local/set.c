@@ -108,6 +108,19 @@ bool cube_local_set_there(const struct cube_local_store *s, const char *id)
 	return faccessat(s->sets, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+bool cube_local_set_whole(const struct cube_local_store *s, const char *id)
+{
+	bool whole = true;
+
+	for (unsigned part = 0; whole && part < CUBE_PART_COUNT; part++) {
+		struct cube_local_layer l = CUBE_LOCAL_LAYER_NONE;
+
+		whole = cube_local_set_open(s, id, (enum cube_local_part)part, &l, NULL) == 0;
+		cube_local_layer_close(&l);
+	}
+	return whole;
+}
+
 /* ---- copy ---- */
 
 /* Marks of overlayfs that bind a layer to the place where it was mounted. They are made anew at the next mount;

@@ -114,6 +114,8 @@ int cube_local_set_remove(const struct cube_local_store *s, const char *id, stru
 int cube_local_set_limit(const struct cube_local_store *s, const char *id, uint64_t bytes,
 			 struct cube_err *err);
 bool cube_local_set_there(const struct cube_local_store *s, const char *id);
+/* Has it the layers of both parts? */
+bool cube_local_set_whole(const struct cube_local_store *s, const char *id);
 /* -ENOENT: there is no such set. */
 int cube_local_set_open(const struct cube_local_store *s, const char *id, enum cube_local_part part,
 			struct cube_local_layer *ret, struct cube_err *err);
