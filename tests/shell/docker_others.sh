@@ -90,8 +90,10 @@ put "$MNT/ctl" "create found adopt=$id"
 check_eq "$(run found 'cat /etc/name')" test
 rmdir "$MNT/found"
 wait_for 20 eval '[ ! -e "$WORK/second/backends/docker/cubes/$id" ]'
-put "$MNT/ctl" 'sweep backend=docker older=0'
-wait_for 20 eval '[ "$(boxes)" = 0 ]'
+swept() { # not while it is still being let go
+	put "$MNT/ctl" 'sweep backend=docker older=0' && [ "$(boxes)" = 0 ]
+}
+wait_for 20 swept
 stop_cubefs
 start_cubefs --config "$CONF"
 wait_for 20 state_is lost error
