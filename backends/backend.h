@@ -352,6 +352,9 @@ struct cube_backend_ops {
 	 * opened: enter the namespaces that the kind needs, make what must outlive a worker (descriptors
 	 * are inherited; what is needed later is kept in static state of the kind). Must be idempotent. */
 	int (*prepare)(const char *state_dir, const struct cube_conf_section *conf, struct cube_err *err);
+	/* Optional, goes with prepare, before which it is called in a program that took the place of one (exec) in which
+	 * prepare ran: the namespaces are entered, all else has to be made anew. @user: by an ordinary user. */
+	void (*entered)(bool user);
 
 	/* Required. Reads the configuration, finds out capabilities, reports problems; starts no thread. A
 	 * backend that cannot work at all here still opens, with caps 0 and the reasons in its status. */

@@ -393,6 +393,14 @@ void cube_domain_shutdown(struct cube_domain *d, uint32_t ms)
 	cube_domain_leave(d);
 }
 
+void cube_domain_settle(struct cube_domain *d, uint32_t ms)
+{
+	cube_domain_enter(d);
+	cube_state_sync_now(d);
+	(void)domain_wait_quiet(cube_domain_own(d), cube_clock_mono() + ms * UINT64_C(1000000));
+	cube_domain_leave(d);
+}
+
 static void domain_drop_kept(struct cube_cube *c)
 {
 	cube_stock_let_go(c);

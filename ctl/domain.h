@@ -151,6 +151,9 @@ int cube_domain_start(struct cube_domain *d, struct cube_err *err);
 /* Refuses new work, wakes whoever waits (they get -EHOSTDOWN or -EINTR), waits for what is at backends (at
  * most @ms), closes links; sandboxes and their commands go on. */
 void cube_domain_shutdown(struct cube_domain *d, uint32_t ms);
+/* Waits until nothing is at backends, at most @ms: then nothing is half done there. Not a lock: what others begin meanwhile
+ * is begun. */
+void cube_domain_settle(struct cube_domain *d, uint32_t ms);
 void cube_domain_close(struct cube_domain *d); /* after the loop ended; frees */
 
 void cube_domain_enter(struct cube_domain *d);

@@ -28,6 +28,8 @@
 #define DAEMON_9P_MS       5000 /* for what connections were about */
 #define DAEMON_UNMOUNT_MS  300  /* for the kernel to let go */
 #define DAEMON_STOP_TRIES  50   /* to get the FUSE threads out of it */
+#define DAEMON_PARK_MS     3000 /* for what threads are at, before another program takes over */
+#define DAEMON_SETTLE_MS   1000 /* for what is at backends then */
 #define DAEMON_STOP_MS     100
 #define DAEMON_FILES       1048576 /* descriptors wanted */
 
@@ -110,13 +112,36 @@ static void daemon_begin_end(struct daemon *d, const char *why)
 		cube_log(CUBE_LOG_ERROR, "daemon", "no thread for the end: out of memory");
 }
 
+/* What waits for something stays as it is: it is in what outlives this process, as after a death. */
+static void *daemon_drain(void *arg)
+{
+	struct daemon *d = arg;
+
+	cube_fuse_park(d->fuse, DAEMON_PARK_MS);
+	cube_domain_settle(d->domain, DAEMON_SETTLE_MS);
+	_exit(CUBE_DAEMON_DRAINED);
+}
+
+static void daemon_begin_drain(struct daemon *d)
+{
+	pthread_t thread;
+
+	cube_log(CUBE_LOG_INFO, "daemon", "another program takes over");
+	if (d->fuse != NULL && pthread_create(&thread, NULL, daemon_drain, d) != 0)
+		_exit(CUBE_DAEMON_DRAINED);
+}
+
 static void daemon_signal(void *ctx, unsigned events)
 {
 	struct daemon *d = ctx;
 	struct signalfd_siginfo s;
 
 	(void)events;
-	if (read(d->signal_fd, &s, sizeof(s)) == sizeof(s))
+	if (read(d->signal_fd, &s, sizeof(s)) != sizeof(s))
+		return;
+	if (s.ssi_signo == CUBE_DAEMON_DRAIN)
+		daemon_begin_drain(d);
+	else
 		daemon_begin_end(d, s.ssi_signo == SIGINT ? "interrupted" : "told to");
 }
 
@@ -184,6 +209,7 @@ static int daemon_watch_signals(struct daemon *d, struct cube_err *err)
 	(void)sigemptyset(&set);
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, CUBE_DAEMON_DRAIN);
 	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
 	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (d->signal_fd < 0)

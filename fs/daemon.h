@@ -3,6 +3,7 @@
 #ifndef CUBEFS_FS_DAEMON_H
 #define CUBEFS_FS_DAEMON_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -25,7 +26,11 @@ struct cube_daemon_options {
 	void *ctx;
 };
 
-/* Runs until the file system is unmounted, or SIGTERM or SIGINT comes (which must be blocked by the caller,
+/* SIGUSR1: comes to a point between requests, and ends with this code; another program takes over. */
+#define CUBE_DAEMON_DRAIN   SIGUSR1
+#define CUBE_DAEMON_DRAINED 3
+
+/* Runs until the file system is unmounted, or SIGTERM or SIGINT comes (which, and SIGUSR1, must be blocked by the caller,
  * who has one thread). 0, or what went wrong. Sandboxes and their commands go on. */
 int cube_daemon_run(const struct cube_daemon_options *o, struct cube_err *err);
 

@@ -15,6 +15,7 @@
 #include "ctl/version.h"
 #include "fs/p9/listen.h"
 #include "fs/supervise.h"
+#include "fs/upgrade.h"
 
 #define MAIN_USAGE 2
 
@@ -35,10 +36,8 @@ static int main_doctor(int argc, char **argv)
 }
 
 static const struct main_command main_commands[] = {
-	{"umount", cube_cli_umount},
-	{"doctor", main_doctor},
-	{"sh", cube_cli_sh},
-	{"top", cube_cli_top},
+	{"umount", cube_cli_umount}, {"upgrade", cube_cli_upgrade}, {"takeover", cube_upgrade_enter},
+	{"doctor", main_doctor},     {"sh", cube_cli_sh},           {"top", cube_cli_top},
 };
 
 /* Everything that can be wrong and is known without mounting. */

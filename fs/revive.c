@@ -17,8 +17,13 @@
 
 int cube_revive_init(struct cube_revive *v, int keep_fd, struct cube_err *err)
 {
+	int r;
+
 	*v = (struct cube_revive){.keep = NULL};
-	return cube_keep_open(keep_fd, &v->keep, err);
+	r = cube_keep_open(keep_fd, &v->keep, err);
+	if (r == 0)
+		v->served = atomic_load(&v->keep->head->lives) > 0; /* another program's */
+	return r;
 }
 
 void cube_revive_begin(struct cube_revive *v)

@@ -25,7 +25,7 @@
 #include "fs/canary.h"
 #include "fs/daemon.h"
 #include "fs/hung.h"
-#include "fs/revive.h"
+#include "fs/process.h"
 #include "fs/takeover.h"
 #include "fs/keep/keep.h"
 #include "fs/tree/proc.h"
@@ -43,16 +43,6 @@
 struct supervise_ask {
 	int32_t what;
 	int32_t pid;
-};
-
-struct process {
-	struct cube_start *start;
-	int fuse_fd;
-	int keeper_fd; /* worker's end of the line to the keeper */
-	int keep_fd;   /* what outlives a worker */
-	int mounts_fd; /* keeper's: mountinfo, open since before the mount was made, so that no end of it is missed */
-	uid_t uid; /* before any namespace was entered */
-	gid_t gid;
 };
 
 /* ---- telling who started us ---- */
@@ -181,6 +171,7 @@ struct supervise_eyes {
 	int mounts;                 /* mountinfo: polled, tells of every change */
 	struct cube_canary *canary; /* the keeper's; NULL */
 	struct cube_revive *revive; /* the supervisor's, of the worker; NULL */
+	struct cube_process *p;
 };
 
 /* Has @child ended? What else ended, a holder of open files, is nobody's. */
@@ -251,8 +242,10 @@ static void supervise_care(pid_t child, const struct supervise_eyes *eyes)
 {
 	unsigned silent;
 
-	if (eyes->revive != NULL)
+	if (eyes->revive != NULL) {
 		cube_revive_look(eyes->revive);
+		cube_upgrade_look(eyes->p, eyes->revive, child);
+	}
 	if (eyes->canary == NULL)
 		return;
 	silent = cube_canary_look(eyes->canary);
@@ -260,39 +253,62 @@ static void supervise_care(pid_t child, const struct supervise_eyes *eyes)
 		(void)sigqueue(child, SUPERVISE_SILENT, (union sigval){.sival_int = (int)silent});
 }
 
-/* Waits for @child, handing signals on to it; *ret_told: one of them told us to end. Its wait status. */
-static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, struct cube_start *s,
-			   bool *ret_told)
+static void supervise_signalled(pid_t child, const struct supervise_eyes *eyes, bool *ret_told)
 {
-	struct pollfd p[3] = {{.fd = eyes->signal_fd, .events = POLLIN},
-			      {.fd = eyes->line, .events = POLLIN},
-			      {.fd = eyes->mounts, .events = POLLPRI}};
 	struct signalfd_siginfo info;
+
+	while (read(eyes->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SUPERVISE_SILENT)
+			supervise_silence(child, eyes, &info, eyes->p->start);
+		if (info.ssi_signo == SIGCHLD || info.ssi_signo == SUPERVISE_SILENT)
+			continue;
+		*ret_told = true;
+		(void)kill(child, SIGTERM);
+	}
+}
+
+/* What others say: the worker, the keeper or the supervisor, who wants to upgrade. False: nothing. */
+static bool supervise_hear(pid_t child, const struct supervise_eyes *eyes, int fd)
+{
+	struct cube_process *p = eyes->p;
+
+	if (fd == eyes->line)
+		return keeper_hear(fd, eyes->canary, p->start);
+	if (fd == p->door_fd)
+		return cube_upgrade_knock(p);
+	if (eyes->canary != NULL)
+		return cube_upgrade_follow(p, eyes->line, child, eyes->canary);
+	return cube_upgrade_hear(p);
+}
+
+/* Waits for @child, handing signals on to it; *ret_told: one of them told us to end. Its wait status. */
+static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, bool *ret_told)
+{
+	struct cube_start *s = eyes->p->start;
+	struct pollfd p[] = {{.fd = eyes->signal_fd, .events = POLLIN},
+			     {.fd = eyes->mounts, .events = POLLPRI},
+			     {.fd = eyes->line, .events = POLLIN},
+			     {.fd = eyes->p->boss_fd, .events = POLLIN},
+			     {.fd = eyes->p->door_fd, .events = POLLIN}};
 	uint64_t gone = 0;
 	int status;
 
 	for (;;) {
-		if (poll(p, 3, SUPERVISE_LOOK_MS) < 0)
+		if (poll(p, CUBE_COUNT(p), SUPERVISE_LOOK_MS) < 0)
 			continue;
 		if (supervise_stuck(child, &gone))
 			return SIGKILL;
-		while (read(eyes->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-			if (info.ssi_signo == SUPERVISE_SILENT)
-				supervise_silence(child, eyes, &info, s);
-			if (info.ssi_signo == SIGCHLD || info.ssi_signo == SUPERVISE_SILENT)
-				continue;
-			*ret_told = true;
-			(void)kill(child, SIGTERM);
-		}
-		if (p[1].revents != 0 && !keeper_hear(eyes->line, eyes->canary, s) &&
-		    p[1].revents & (POLLHUP | POLLERR))
-			p[1].fd = -1;
+		supervise_signalled(child, eyes, ret_told);
 		/* Unmounted by others; who holds it elsewhere (another namespace, an open file) does not
 		 * matter. */
-		if (p[2].revents != 0 && s->mount.path != NULL && !cube_mount_there(&s->mount)) {
+		if (p[1].revents != 0 && s->mount.path != NULL && !cube_mount_there(&s->mount)) {
 			(void)kill(child, SIGTERM);
-			p[2].fd = -1;
+			p[1].fd = -1;
 		}
+		for (size_t i = 2; i < CUBE_COUNT(p); i++)
+			if (p[i].revents != 0 && !supervise_hear(child, eyes, p[i].fd) &&
+			    p[i].revents & (POLLHUP | POLLERR))
+				p[i].fd = -1;
 		if (supervise_reap(child, eyes->canary, &status))
 			return status;
 		supervise_care(child, eyes);
@@ -308,7 +324,7 @@ static int supervise_code(int status)
 
 static void worker_ready(void *ctx)
 {
-	struct process *p = ctx;
+	struct cube_process *p = ctx;
 
 	supervise_say(p->start, SUPERVISE_READY);
 	cube_close_auto(&p->start->ready_fd);
@@ -317,7 +333,7 @@ static void worker_ready(void *ctx)
 
 static void worker_unmount(void *ctx)
 {
-	const struct process *p = ctx;
+	const struct cube_process *p = ctx;
 	struct supervise_ask ask = {.what = SUPERVISE_UNMOUNT};
 
 	(void)send(p->keeper_fd, &ask, sizeof(ask), MSG_NOSIGNAL);
@@ -328,7 +344,7 @@ static void worker_unmount(void *ctx)
 static int worker_ask_exit(void *ctx, pid_t pid)
 {
 	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
-	const struct process *p = ctx;
+	const struct cube_process *p = ctx;
 	struct supervise_ask ask = {.what = SUPERVISE_EXIT, .pid = pid};
 	struct pollfd answer = {.fd = p->keeper_fd, .events = POLLIN};
 	int32_t signal = 0;
@@ -342,7 +358,7 @@ static int worker_ask_exit(void *ctx, pid_t pid)
 	return signal;
 }
 
-static int worker_run(struct process *p)
+static int worker_run(struct cube_process *p)
 {
 	const struct cube_opts *opts = p->start->opts;
 	struct cube_daemon_options o = {.state_dir = p->start->state.path,
@@ -386,11 +402,16 @@ static int supervisor_prepare_one(const struct cube_start *s, const char *name, 
 	return ops->prepare(dir, section, err);
 }
 
-static int supervisor_prepare(const struct cube_start *s, struct cube_err *err)
+int cube_supervisor_prepare(const struct cube_process *p, bool entered, struct cube_err *err)
 {
+	const struct cube_start *s = p->start;
 	const struct cube_conf_section *section;
 	bool any = false;
 	int r = 0;
+
+	for (size_t i = 0; entered && cube_backend_kinds[i] != NULL; i++)
+		if (cube_backend_kinds[i]->entered != NULL)
+			cube_backend_kinds[i]->entered(p->uid != 0);
 
 	for (size_t i = 0; r == 0 && (section = cube_conf_at(s->conf, i)) != NULL; i++) {
 		const char *name = cube_conf_section_name(section), *kind = cube_conf_get(section, "kind");
@@ -407,77 +428,118 @@ static int supervisor_prepare(const struct cube_start *s, struct cube_err *err)
 	return r;
 }
 
-/* Workers, one after the other, as long as they die and nobody has told us to end. The exit code. */
-static int supervisor_serve(struct process *p, int signal_fd)
+static int supervisor_worker(struct cube_process *p, struct cube_revive *v)
 {
-	struct cube_revive v;
+	(void)prctl(PR_SET_NAME, "cubefs");
+	supervise_unblock_child();
+	cube_revive_done(v);
+	cube_upgrade_drop(&p->upgrade);
+	cube_hung_listen();
+	return worker_run(p);
+}
+
+/* Is there to be another worker? Where another program takes over there is another supervisor. */
+static bool supervisor_again(struct cube_process *p, struct cube_revive *v, int status, bool told,
+			     int signal_fd)
+{
+	bool ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+
+	if (!told && !ended && cube_upgrade_ended(p, v))
+		return true;
+	return cube_revive_again(v, status, told, signal_fd);
+}
+
+/* Workers, one after the other, as long as they die and nobody has told us to end. The exit code. */
+static int supervisor_serve(struct cube_process *p, struct cube_revive *v, int signal_fd)
+{
+	struct supervise_eyes eyes = {.signal_fd = signal_fd, .line = -1, .mounts = -1, .revive = v, .p = p};
 	struct cube_err err = {0};
 	bool told = false;
 	int status;
 	pid_t worker;
 
-	if (cube_revive_init(&v, p->keep_fd, &err) < 0)
-		return supervise_fail(p->start, &err);
 	do {
-		cube_revive_begin(&v);
+		cube_revive_begin(v);
 		worker = supervise_fork();
-		if (worker == 0) {
-			(void)prctl(PR_SET_NAME, "cubefs");
-			supervise_unblock_child();
-			cube_revive_done(&v);
-			cube_hung_listen();
-			return worker_run(p);
-		}
+		if (worker == 0)
+			return supervisor_worker(p, v);
 		if (worker < 0) {
 			cube_fail_errno(&err, "the worker cannot be started");
 			return supervise_fail(p->start, &err);
 		}
 		cube_close_auto(&p->start->ready_fd);
 		p->start->ready_fd = -1;
-		status = supervise_watch(
-			worker,
-			&(struct supervise_eyes){
-				.signal_fd = signal_fd, .line = -1, .mounts = -1, .revive = &v},
-			p->start, &told);
-	} while (cube_revive_again(&v, status, told, signal_fd));
-	cube_takeover_end(v.keep);
-	cube_revive_done(&v);
+		status = supervise_watch(worker, &eyes, &told);
+	} while (supervisor_again(p, v, status, told, signal_fd));
+	cube_takeover_end(v->keep);
+	cube_revive_done(v);
 	supervise_note_end("worker", status);
 	return supervise_code(status);
 }
 
-static int supervisor_run(struct process *p)
+int cube_supervisor_go(struct cube_process *p)
 {
+	struct cube_revive v;
 	struct cube_err err = {0};
 	int signal_fd, code;
 
-	(void)prctl(PR_SET_NAME, "cubefs-super");
-	if (supervisor_prepare(p->start, &err) < 0 || cube_keep_make(&p->keep_fd, &err) < 0)
-		return supervise_fail(p->start, &err);
-	cube_mount_let_go(&p->start->mount);
 	cube_hung_init();
 	signal_fd = supervise_signals();
 	if (signal_fd < 0) {
 		cube_fail_errno(&err, "signalfd");
 		return supervise_fail(p->start, &err);
 	}
-	code = supervisor_serve(p, signal_fd);
+	code = cube_revive_init(&v, p->keep_fd, &err) < 0 ? supervise_fail(p->start, &err)
+							  : supervisor_serve(p, &v, signal_fd);
+	cube_upgrade_drop(&p->upgrade);
+	cube_close_auto(&p->boss_fd);
 	cube_close_auto(&p->keeper_fd);
 	cube_close_auto(&p->keep_fd);
 	(void)close(signal_fd);
 	return code;
 }
 
+static int supervisor_run(struct cube_process *p)
+{
+	struct cube_err err = {0};
+
+	(void)prctl(PR_SET_NAME, "cubefs-super");
+	if (cube_supervisor_prepare(p, false, &err) < 0 || cube_keep_make(&p->keep_fd, &err) < 0)
+		return supervise_fail(p->start, &err);
+	cube_mount_let_go(&p->start->mount);
+	return cube_supervisor_go(p);
+}
+
 /* ---- keeper ---- */
 
-static int keeper_run(struct process *p, int line[2])
+int cube_keeper_go(struct cube_process *p, int line, pid_t supervisor)
+{
+	struct cube_canary canary;
+	struct supervise_eyes eyes = {.signal_fd = supervise_signals(),
+				      .line = line,
+				      .mounts = p->mounts_fd,
+				      .canary = &canary,
+				      .p = p};
+	bool told = false;
+	int status;
+
+	cube_canary_init(&canary, p->start->mount.path);
+	status = supervise_watch(supervisor, &eyes, &told);
+	cube_canary_done(&canary);
+	supervise_note_end("supervisor", status);
+	keeper_unmount(p->start);
+	cube_close_auto(&p->door_fd);
+	cube_close_auto(&p->boss_fd);
+	cube_close_auto(&p->mounts_fd);
+	(void)close(line);
+	cube_close_auto(&eyes.signal_fd);
+	return supervise_code(status);
+}
+
+static int keeper_run(struct cube_process *p, int line[2], int boss[2])
 {
 	struct cube_start *s = p->start;
 	int signal_fd = supervise_signals(), status;
-	struct cube_canary canary;
-	struct supervise_eyes eyes = {
-		.signal_fd = signal_fd, .line = line[0], .mounts = p->mounts_fd, .canary = &canary};
-	bool told = false;
 	struct cube_err err = {0};
 	pid_t supervisor = signal_fd < 0 ? -1 : supervise_fork();
 
@@ -485,56 +547,77 @@ static int keeper_run(struct process *p, int line[2])
 		supervise_unblock_child();
 		(void)close(signal_fd);
 		(void)close(line[0]);
+		(void)close(boss[0]);
 		cube_close_auto(&p->mounts_fd);
+		p->keeper_fd = line[1];
+		p->boss_fd = boss[1];
 		status = supervisor_run(p);
 		cube_close_auto(&p->fuse_fd);
 		return status;
 	}
+	(void)close(signal_fd); /* they stay blocked, and wait for the next one */
 	(void)close(line[1]);
+	(void)close(boss[1]);
+	p->boss_fd = boss[0];
 	cube_close_auto(&p->fuse_fd);
+	p->fuse_fd = -1;
 	if (supervisor < 0) {
 		cube_fail_errno(&err, "the supervisor cannot be started");
 		status = supervise_fail(s, &err);
-	} else {
-		cube_close_auto(&s->ready_fd);
-		cube_canary_init(&canary, s->mount.path);
-		status = supervise_watch(supervisor, &eyes, s, &told);
-		cube_canary_done(&canary);
-		supervise_note_end("supervisor", status);
-		status = supervise_code(status);
+		keeper_unmount(s);
+		return status;
 	}
-	keeper_unmount(s);
-	cube_close_auto(&p->mounts_fd);
+	cube_close_auto(&s->ready_fd);
+	s->ready_fd = -1;
+	if (s->mount.path != NULL)
+		p->door_fd = cube_upgrade_door(s->state.path);
+	if (s->mount.path != NULL && p->door_fd < 0)
+		cube_log(CUBE_LOG_WARNING, "keeper", "%s/upgrade: %s: nobody can upgrade this mount",
+			 s->state.path, cube_errno_text(p->door_fd));
+	return cube_keeper_go(p, line[0], supervisor);
+}
+
+static int supervise_pairs(int line[2], int boss[2])
+{
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) < 0)
+		return -errno;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, boss) == 0)
+		return 0;
 	(void)close(line[0]);
-	(void)close(signal_fd);
-	return status;
+	(void)close(line[1]);
+	return -errno;
 }
 
 int cube_supervise(struct cube_start *s)
 {
-	struct process p = {.start = s,
-			    .fuse_fd = -1,
-			    .keep_fd = -1,
-			    .mounts_fd = -1,
-			    .uid = geteuid(),
-			    .gid = getegid()};
+	struct cube_process p = {.start = s,
+				 .fuse_fd = -1,
+				 .keeper_fd = -1,
+				 .keep_fd = -1,
+				 .mounts_fd = -1,
+				 .boss_fd = -1,
+				 .door_fd = -1,
+				 .uid = geteuid(),
+				 .gid = getegid()};
 	struct cube_err err = {0};
-	int line[2];
+	int line[2], boss[2];
 
+	cube_upgrade_init(&p.upgrade);
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN);
 	cube_state_dir_sign(&s->state, getpid());
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) < 0) {
+	if (supervise_pairs(line, boss) < 0) {
 		cube_fail_errno(&err, "socket pair");
 		return supervise_fail(s, &err);
 	}
 	p.mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	if (cube_mount_attach(&s->mount, s->opts->allow_other, &p.fuse_fd, &err) < 0) {
 		cube_close_auto(&p.mounts_fd);
-		(void)close(line[0]);
-		(void)close(line[1]);
+		for (int i = 0; i < 2; i++) {
+			(void)close(line[i]);
+			(void)close(boss[i]);
+		}
 		return supervise_fail(s, &err);
 	}
-	p.keeper_fd = line[1];
-	return keeper_run(&p, line);
+	return keeper_run(&p, line, boss);
 }

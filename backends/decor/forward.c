@@ -356,6 +356,7 @@ static struct cube_backend_ops forward_ops(const struct cube_backend_ops *from)
 		.root_by_run = from->root_by_run,
 		.own_checkpoints = from->own_checkpoints,
 		.prepare = from->prepare,
+		.entered = from->entered,
 		.open = from->open,
 		.close = forward_close,
 		KEEP(status),

@@ -28,6 +28,7 @@
 
 static struct cube_local_host host = {.agent = -1, .slash = -1};
 static bool host_ready;
+static bool host_entered; /* by the program before this one */
 
 const struct cube_local_host *cube_local_host(void)
 {
@@ -48,11 +49,19 @@ static int host_enter_user(const char *state_dir, struct cube_err *err)
 	return rc;
 }
 
+void cube_local_host_entered(bool user)
+{
+	host_entered = geteuid() == 0; /* else it could not, and we shall find out why */
+	host.swap_owner = user;
+}
+
 static int host_enter(const char *state_dir, struct cube_err *err)
 {
 	int rc = 0;
 
 	host.trusted = geteuid() == 0 && cube_local_ids_initial();
+	if (host_entered)
+		return 0;
 	if (geteuid() != 0) {
 		rc = host_enter_user(state_dir, err);
 		host.swap_owner = true;

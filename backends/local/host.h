@@ -32,6 +32,9 @@ struct cube_local_host {
 int cube_local_host_prepare(const char *state_dir, const struct cube_conf_section *conf,
 			    struct cube_err *err);
 
+/* The table's entered. */
+void cube_local_host_entered(bool user);
+
 /* What prepare made; NULL before. */
 const struct cube_local_host *cube_local_host(void);
 

@@ -267,6 +267,7 @@ const struct cube_backend_ops cube_backend_local = {
 	.par = CUBE_PAR_PER_CUBE,
 	.beside_state = true,
 	.prepare = cube_local_host_prepare,
+	.entered = cube_local_host_entered,
 	.open = local_open,
 	.close = local_close,
 	.status = local_status,

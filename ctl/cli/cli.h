@@ -19,6 +19,7 @@ struct cube_cli_9p {
 /* Each takes the words behind `cubefs` (argv[0] is the command's name), prints what is wrong on stderr, and
  * gives the exit code of the program: 0, 1 for a failure, 2 for a usage error; `sh` the shell's own. */
 int cube_cli_umount(int argc, char **argv);
+int cube_cli_upgrade(int argc, char **argv);
 /* @p9 says what 9P has to say, as backends do: ok, what, what to do. */
 int cube_cli_doctor(int argc, char **argv,
 		    void (*p9)(const struct cube_conf *conf, const struct cube_cli_9p *given,
@@ -26,6 +27,12 @@ int cube_cli_doctor(int argc, char **argv,
 			       void *ctx));
 int cube_cli_sh(int argc, char **argv);
 int cube_cli_top(int argc, char **argv);
+
+/* The mount point @given without links in it, into @out (PATH_MAX): only its parent is looked at where the mount itself
+ * does not answer. -EINVAL: no cubefs is mounted there. */
+int cube_cli_mount(const char *given, char *out, struct cube_err *err);
+/* The daemon's state directory, from the mount's own `ctl`, the caller's; NULL when it does not answer. */
+char *cube_cli_state(const char *mount);
 
 /* "cubefs: SENTENCE" on stderr; returns 1. */
 int cube_cli_fail(const struct cube_err *err);

@@ -27,11 +27,10 @@ int cube_cli_fail(const struct cube_err *err)
 	return 1;
 }
 
-/* The daemon's state directory, from the mount's own `ctl`; NULL when it does not answer. */
-static char *umount_state(const char *path)
+char *cube_cli_state(const char *mount)
 {
 	struct cube_buf text = CUBE_BUF(64 << 10);
-	cube_auto_str ctl = cube_asprintf("%s/ctl", path);
+	cube_auto_str ctl = cube_asprintf("%s/ctl", mount);
 	char *state = NULL;
 
 	if (ctl != NULL && cube_file_read(AT_FDCWD, ctl, &text) == 0 && text.len > 0) {
@@ -121,6 +120,15 @@ static int umount_resolve(const char *given, char *out, struct cube_err *err)
 	return 0;
 }
 
+int cube_cli_mount(const char *given, char *out, struct cube_err *err)
+{
+	int r = umount_resolve(given, out, err);
+
+	if (r == 0 && !cube_mounts_has(out))
+		r = cube_fail(err, -EINVAL, "%s: no cubefs is mounted there", out);
+	return r;
+}
+
 int cube_cli_umount(int argc, char **argv)
 {
 	cube_auto_str state = NULL;
@@ -131,13 +139,9 @@ int cube_cli_umount(int argc, char **argv)
 		(void)fprintf(stderr, "usage: cubefs umount MOUNTPOINT\n");
 		return 2;
 	}
-	if (umount_resolve(argv[1], path, &err) < 0)
+	if (cube_cli_mount(argv[1], path, &err) < 0)
 		return cube_cli_fail(&err);
-	if (!cube_mounts_has(path)) {
-		(void)cube_fail(&err, -EINVAL, "%s: no cubefs is mounted there", path);
-		return cube_cli_fail(&err);
-	}
-	state = umount_state(path);
+	state = cube_cli_state(path);
 	if (umount_now(path, &err) < 0)
 		return cube_cli_fail(&err);
 	if (state != NULL)

@@ -37,6 +37,9 @@ int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree);
 /* Makes run return soon though the file system is still mounted: the thread that called it must get a signal
  * that interrupts system calls, again and again until it has. */
 void cube_fuse_stop(struct cube_fuse *f);
+/* No request is begun any more, for the rest of this process. Waits, @ms at most, until those that threads serve have been
+ * served; those that wait for something remain, as after a sudden end. */
+void cube_fuse_park(struct cube_fuse *f, unsigned ms);
 /* After run returned and the loop ended. */
 void cube_fuse_free(struct cube_fuse *f);
 

@@ -15,6 +15,7 @@
 
 struct loop {
 	struct fuse_session *se;
+	struct cube_wire *wire;
 	struct cube_rooms rooms;
 	pthread_mutex_t lock;
 	sem_t over;
@@ -127,6 +128,7 @@ static void *loop_serve(void *arg)
 			break;
 		loop_busy(l);
 		fuse_session_process_buf(l->se, &buf);
+		cube_wire_served(l->wire);
 		if (!loop_again(t)) {
 			cube_room_give(&l->rooms, t->room);
 			cube_free(t);
@@ -156,9 +158,9 @@ static void loop_join(struct loop *l)
 	}
 }
 
-int cube_fuse_loop(struct fuse_session *se, unsigned most)
+int cube_fuse_loop(struct fuse_session *se, struct cube_wire *wire, unsigned most)
 {
-	struct loop l = {.se = se, .most = most};
+	struct loop l = {.se = se, .wire = wire, .most = most};
 	int code;
 
 	cube_rooms_init(&l.rooms);

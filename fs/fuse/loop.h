@@ -6,9 +6,10 @@
 #ifndef CUBEFS_FS_FUSE_LOOP_H
 #define CUBEFS_FS_FUSE_LOOP_H
 
+struct cube_wire;
 struct fuse_session;
 
-/* Until the session is over: 0 or -errno. At most @most threads serve. */
-int cube_fuse_loop(struct fuse_session *se, unsigned most);
+/* Until the session is over: 0 or -errno. At most @most threads serve what comes through @wire. */
+int cube_fuse_loop(struct fuse_session *se, struct cube_wire *wire, unsigned most);
 
 #endif

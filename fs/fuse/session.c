@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
@@ -14,6 +15,7 @@
 
 #define SESSION_THREADS    256
 #define SESSION_BACKGROUND 64
+#define SESSION_PARK_MS    2
 
 void cube_fuse_init_conn(void *userdata, struct fuse_conn_info *conn)
 {
@@ -165,6 +167,7 @@ static int session_go_on(struct cube_fuse *f)
 	if (r <= 0)
 		return r < 0 ? r : -EIO;
 	fuse_session_process_buf(f->se, &buf);
+	cube_wire_served(&f->wire);
 	cube_free(buf.mem); /* libfuse has it from malloc, as we do */
 	r = cube_fuse_life_go_on(&f->life);
 	if (r < 0)
@@ -184,7 +187,7 @@ int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree)
 	if (code == 0)
 		code = session_go_on(f);
 	if (code == 0)
-		code = cube_fuse_loop(f->se, SESSION_THREADS);
+		code = cube_fuse_loop(f->se, &f->wire, SESSION_THREADS);
 	cube_fuse_locks_done(f);
 	return code;
 }
@@ -192,6 +195,14 @@ int cube_fuse_run(struct cube_fuse *f, struct cube_tree *tree)
 void cube_fuse_stop(struct cube_fuse *f)
 {
 	fuse_session_exit(f->se);
+}
+
+void cube_fuse_park(struct cube_fuse *f, unsigned ms)
+{
+	struct timespec step = {.tv_nsec = SESSION_PARK_MS * 1000000L};
+
+	for (unsigned at = 0; !cube_wire_park(&f->wire) && at < ms; at += SESSION_PARK_MS)
+		(void)nanosleep(&step, NULL);
 }
 
 void cube_fuse_free(struct cube_fuse *f)

@@ -30,6 +30,28 @@ static bool wire_in(struct cube_wire *w, void *buf, ssize_t *len, size_t size)
 	return true;
 }
 
+/* Busy first: whoever parks them sees it, or is seen here. */
+static void wire_begin(struct cube_wire *w)
+{
+	atomic_fetch_add(&w->busy, 1);
+	if (!atomic_load(&w->parked))
+		return;
+	atomic_fetch_sub(&w->busy, 1);
+	for (;;)
+		(void)pause();
+}
+
+void cube_wire_served(struct cube_wire *w)
+{
+	atomic_fetch_sub(&w->busy, 1);
+}
+
+bool cube_wire_park(struct cube_wire *w)
+{
+	atomic_store(&w->parked, true);
+	return atomic_load(&w->busy) == 0;
+}
+
 ssize_t cube_wire_read(struct cube_wire *w, int fd, void *buf, size_t size)
 {
 	ssize_t n;
@@ -38,8 +60,13 @@ ssize_t cube_wire_read(struct cube_wire *w, int fd, void *buf, size_t size)
 		n = w->first != NULL ? w->first(w->first_ctx, buf, size) : 0;
 		if (n == 0)
 			n = read(fd, buf, size);
-	} while (n > 0 && !wire_in(w, buf, &n, size));
-	return n;
+		if (n <= 0)
+			return n;
+		wire_begin(w);
+		if (wire_in(w, buf, &n, size))
+			return n;
+		cube_wire_served(w);
+	} while (true);
 }
 
 /* Is it to be written? */

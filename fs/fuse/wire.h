@@ -10,6 +10,7 @@
 #define CUBEFS_FS_FUSE_WIRE_H
 
 #include <stdatomic.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +57,8 @@ struct cube_wire {
 	/* Requests that come before those of the kernel; NULL: none. Returns the length, 0 when there are no more. */
 	ssize_t (*first)(void *ctx, void *buf, size_t size);
 	void *first_ctx;
+	_Atomic bool parked;
+	_Atomic unsigned busy; /* requests that are being served by the threads that read them */
 };
 
 void cube_wire_add(struct cube_wire *w, const struct cube_wire_hook *hook); /* asserts that there is room */
@@ -68,6 +71,11 @@ ssize_t cube_wire_writev(struct cube_wire *w, int fd, const struct iovec *iov, i
 #define CUBE_WIRE_INIT 128
 struct fuse_init_out *cube_wire_init_answer(struct cube_wire_out *m, _Atomic uint64_t *unique,
 					    char body[CUBE_WIRE_INIT]);
+/* The thread that read a request is back from it: once for each cube_wire_read that gave one. */
+void cube_wire_served(struct cube_wire *w);
+/* From now on no request is begun: the thread that reads one waits with it for the end of the process, and the kernel gives
+ * it to the next worker. False: some that were begun before are still being served by their threads. */
+bool cube_wire_park(struct cube_wire *w);
 /* A message of our own, past the hooks: 0 or -errno. */
 int cube_wire_send(int fd, uint64_t unique, int error, const void *body, size_t len);
 

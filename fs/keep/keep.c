@@ -11,9 +11,8 @@
 #include "backends/base/alloc.h"
 #include "backends/base/macros.h"
 
-#define KEEP_MAGIC   UINT64_C(0x3170656573756263)
-#define KEEP_VERSION 2
-#define KEEP_PAGE    ((size_t)4096)
+#define KEEP_MAGIC UINT64_C(0x3170656573756263)
+#define KEEP_PAGE  ((size_t)4096)
 
 struct keep_part {
 	size_t table; /* in struct cube_keep */
@@ -50,7 +49,7 @@ static size_t keep_size(void)
 int cube_keep_make(int *ret_fd, struct cube_err *err)
 {
 	struct cube_keep_head head = {
-		.magic = KEEP_MAGIC, .version = KEEP_VERSION, .head_size = sizeof(head)};
+		.magic = KEEP_MAGIC, .version = CUBE_KEEP_VERSION, .head_size = sizeof(head)};
 	int fd = memfd_create("cubefs", MFD_CLOEXEC);
 
 	if (fd < 0 || ftruncate(fd, (off_t)keep_size()) < 0 ||
@@ -118,7 +117,7 @@ int cube_keep_open(int fd, struct cube_keep **ret, struct cube_err *err)
 		cube_free(k);
 		return cube_fail_errno(err, "the memory that outlives a worker");
 	}
-	if (k->head->magic != KEEP_MAGIC || k->head->version != KEEP_VERSION) {
+	if (k->head->magic != KEEP_MAGIC || k->head->version != CUBE_KEEP_VERSION) {
 		(void)munmap(k->head, k->size);
 		cube_free(k);
 		return cube_fail(err, -EPROTO, "the memory of the worker before is that of another version");

@@ -152,6 +152,10 @@ struct cube_keep_setting {
 
 #define CUBE_KEEP_INIT 256
 
+/* One more with each change of what stands in this memory: a program that does not have the number refuses to take
+ * over from one that has it. */
+#define CUBE_KEEP_VERSION 3
+
 struct cube_keep_head {
 	uint64_t magic;
 	uint32_t version, head_size;
@@ -162,6 +166,7 @@ struct cube_keep_head {
 	_Atomic uint32_t deaths; /* in a row, to be told by the next */
 	_Atomic int32_t signal;  /* how the last one ended */
 	_Atomic uint32_t canary; /* the setting of that name: seconds, 0: never */
+	_Atomic uint32_t handed; /* the last one ended since another program takes over */
 	_Atomic uint32_t
 		hung; /* the last one was ended after so many seconds without an answer; 0: it was not */
 	_Atomic uint64_t next_node, last_file;

@@ -258,9 +258,12 @@ static void restore_handles(struct cube_tree *t,
 static void restore_note(struct cube_tree *t)
 {
 	int how = atomic_load(&t->keep->head->signal);
+	bool handed = atomic_exchange(&t->keep->head->handed, 0) != 0;
 	unsigned hung = atomic_exchange(&t->keep->head->hung, 0);
 	struct cube_err err;
 
+	if (handed)
+		return; /* it was asked for */
 	if (hung > 0)
 		cube_fail(&err, -ETIMEDOUT,
 			  "the worker did not answer for %u seconds and was ended; another one took over: "

@@ -36,6 +36,7 @@ mounted=$(awk '$1 == "-o" { print $2 }' "$WORK/help" | sort)
 check_eq "$(offers -o '')" "$mounted" 'mount options'
 
 check_eq "$(offers um)" umount
+check_eq "$(offers up)" upgrade
 check_eq "$(offers di)" dirs
 check_eq "$(offers dirs/)" dirs/inner
 check_eq "$(offers -f di)" dirs
@@ -49,6 +50,7 @@ check_eq "$(offers zzz)" ''
 check_match "$(offers umount '')" "$MNT"
 check_eq "$(offers umount "${MNT%nt}")" "$MNT"
 check_eq "$(offers umount "$MNT" '')" ''
+check_eq "$(offers upgrade "${MNT%nt}")" "$MNT"
 check_eq "$(offers top "${MNT%nt}")" "$MNT"
 check_eq "$(offers top -)" $'-b\n-d'
 check_eq "$(CUBEFS_MOUNT=$MNT offers sh '')" $'alone\nalpha\nbeta'

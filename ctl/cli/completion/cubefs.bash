@@ -70,7 +70,7 @@ _cubefs_value() { # BEFORE BEGINNING
 
 _cubefs_command() { # COMMAND BEFORE BEGINNING NUMBER-OF-WORDS-BEHIND
 	case $1 in
-	umount)
+	umount | upgrade)
 		[[ $4 -ne 1 ]] || _cubefs_reply "$3" < <(_cubefs_mounts)
 		;;
 	sh)
@@ -109,7 +109,7 @@ _cubefs() {
 	_cubefs_directories "$beginning"
 	if [[ $COMP_CWORD -eq 1 ]]; then
 		local -a found=("${COMPREPLY[@]}")
-		_cubefs_words "$beginning" umount doctor sh top
+		_cubefs_words "$beginning" umount upgrade doctor sh top
 		COMPREPLY+=("${found[@]}")
 	fi
 }

@@ -159,10 +159,10 @@ static void refusals(void **state)
 /* Whatever is an option is in the usage text. */
 static void usage(void **state)
 {
-	static const char *const words[] = {"-f",          "--foreground", "--config",   "--state",
-					    "-h",          "--help",       "-V",         "--version",
-					    "allow_other", "symlinks=raw", "owners=raw", "nonempty",
-					    "debug",       "umount",       "doctor",     "MOUNTPOINT"};
+	static const char *const words[] = {
+		"-f",    "--foreground", "--config",    "--state",      "-h",         "--help",
+		"-V",    "--version",    "allow_other", "symlinks=raw", "owners=raw", "nonempty",
+		"debug", "umount",       "upgrade",     "doctor",       "MOUNTPOINT"};
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);

@@ -2,6 +2,8 @@
 /* Messages pass the hooks in order; what a hook takes goes no further. */
 #include <errno.h>
 #include <linux/fuse.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -127,6 +129,40 @@ static void test_first(void **state)
 	assert_int_equal(h->unique, 1);
 }
 
+static void *read_parked(void *arg)
+{
+	char buf[256];
+
+	(void)cube_wire_read(arg, pair[0], buf, sizeof(buf));
+	return NULL;
+}
+
+static void test_park(void **state)
+{
+	struct cube_wire w = {0};
+	struct seen s = {0};
+	char buf[256];
+	pthread_t thread;
+	void *how;
+
+	(void)state;
+	cube_wire_add(&w, &(struct cube_wire_hook){.ctx = &s, .in = see_in});
+	give(1, 1);
+	assert_int_equal(cube_wire_read(&w, pair[0], buf, sizeof(buf)), sizeof(struct fuse_in_header));
+	assert_false(cube_wire_park(&w)); /* that one is being served */
+	give(2, 1);
+	assert_int_equal(pthread_create(&thread, NULL, read_parked, &w), 0);
+	while (recv(pair[0], buf, sizeof(buf), MSG_PEEK | MSG_DONTWAIT) > 0)
+		(void)sched_yield(); /* it has been read ... */
+	cube_wire_served(&w);
+	while (!cube_wire_park(&w))
+		(void)sched_yield(); /* ... and is not begun */
+	assert_int_equal(pthread_cancel(thread), 0);
+	assert_int_equal(pthread_join(thread, &how), 0);
+	assert_ptr_equal(how, PTHREAD_CANCELED);
+	assert_int_equal(s.in, 1);
+}
+
 static void test_out(void **state)
 {
 	struct cube_wire w = {0};
@@ -177,6 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_park, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_send, setup, teardown),
 	};
