@@ -225,9 +225,9 @@ int cube_upgrade_door(const char *state_dir)
 		return -errno;
 	(void)unlinkat(dir, UPGRADE_NAME, 0); /* of a daemon that was killed: the directory is ours */
 	(void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" UPGRADE_NAME, dir);
-	if (bind(door, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(door, UPGRADE_KNOCKERS) < 0)
+	if (bind(door, (struct sockaddr *)&a, sizeof(a)) < 0 || fchmodat(dir, UPGRADE_NAME, 0600, 0) < 0 ||
+	    listen(door, UPGRADE_KNOCKERS) < 0)
 		return -errno;
-	(void)fchmodat(dir, UPGRADE_NAME, 0600, 0);
 	return cube_steal_fd(&door);
 }
 
