@@ -57,10 +57,12 @@ exec 4>"$D/exec"
 env printf 'echo whole; ' >&4
 check_eq "$(field "$MNT/ctl" version)" "$(cubefs --version | cut -d ' ' -f 2)" 'the version before'
 started=$(field "$MNT/ctl" started)
+put "$MNT/ctl" 'set ready_timeout=123'
 check upgrade tests/shell/cubefs-next
 check_eq "$(field "$MNT/ctl" version)" next 'the version that serves'
 check_not [ "$(field "$MNT/ctl" started)" = "$started" ]
 check_eq "$(field "$MNT/ctl" jobs_kept)" 77 'what the configuration said'
+check_eq "$(field "$MNT/ctl" ready_timeout)" 123 'what was set'
 check_eq "$(super)" "$supervisor" 'the supervisor'
 for pid in $(daemon_pids); do
 	[[ $(cat "/proc/$pid/comm") == cubefs-@(holder|canary) ]] || check_match "$(readlink "/proc/$pid/exe")" "$WORK/bin/cubefs$"
@@ -103,6 +105,7 @@ echo third >&5
 exec 5>&-
 check_eq "$(tail -n 1 "$F/appended")" third
 check_eq "$(super)" "$supervisor" 'the supervisor'
+check_eq "$(field "$MNT/ctl" ready_timeout)" 123 'what was set, by the program that got it back'
 kill_worker
 check_eq "$(run dev 'echo on')" on
 
