@@ -151,7 +151,7 @@ struct cube_info {
 	char id[CUBE_ID_MAX + 1];
 	char uid[CUBE_ID_MAX + 1]; /* the mark; empty: not made by cubefs */
 	enum cube_state state;
-	char reason[64]; /* why it does not run: "exited", "oom", "stopped", ...; may be empty */
+	char reason[64]; /* why it does not run: "exited", "oom", "stopped", "lost", ...; may be empty */
 	/* What a daemon that does not know it can be told; empty or 0: not known. */
 	char name[CUBE_ID_MAX + 1];
 	char template[CUBE_ID_MAX + 1];

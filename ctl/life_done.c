@@ -202,8 +202,8 @@ static void op_found_down(struct cube_cube *c, const char *reason)
 	if (cube_times_over(c) && strcmp(reason, "oom") != 0)
 		reason = "lifetime";
 	cube_cube_enter(c, CUBE_STOPPED, reason[0] != '\0' ? reason : "exited", "stopped");
-	if (strcmp(reason, "oom") == 0)
-		cube_cube_event(c, "oom", "the sandbox ended");
+	if (strcmp(reason, "oom") == 0 || strcmp(reason, "lost") == 0)
+		cube_cube_event(c, reason, "the sandbox ended");
 }
 
 static void op_found_gone(struct cube_cube *c)

@@ -54,6 +54,16 @@ int cube_local_cube_end(struct cube_local *b, struct local_cube *c, struct cube_
 	return rc;
 }
 
+/* Why it runs no more. What the machine's boot took away did not end by itself. */
+static const char *end_reason(const struct cube_local_record *r, const struct cube_usage *usage)
+{
+	char boot[40];
+
+	if (strcmp(cube_local_boot_id(boot), r->boot) != 0)
+		return "lost";
+	return usage->oom_kills != UINT64_MAX && usage->oom_kills > 0 ? "oom" : "exited";
+}
+
 int cube_local_cube_reap(struct cube_local *b, struct local_cube *c, struct cube_err *err)
 {
 	struct cube_usage usage;
@@ -66,8 +76,7 @@ int cube_local_cube_reap(struct cube_local *b, struct local_cube *c, struct cube
 	rc = cube_local_cube_end(b, c, err);
 	if (rc < 0)
 		return rc;
-	(void)snprintf(c->rec.reason, sizeof(c->rec.reason), "%s",
-		       usage.oom_kills != UINT64_MAX && usage.oom_kills > 0 ? "oom" : "exited");
+	(void)snprintf(c->rec.reason, sizeof(c->rec.reason), "%s", end_reason(&c->rec, &usage));
 	c->rec.stage = CUBE_STAGE_STOPPED;
 	return cube_local_cube_save(c, err);
 }
