@@ -187,7 +187,7 @@ void cube_templates_take(struct cube_domain *d, struct cube_service *s, struct c
 		if (t == NULL)
 			return;
 		t->listed = true;
-		if (t->import != NULL)
+		if (t->import != NULL || t->stamp > stamp) /* the list does not know how that ended */
 			continue;
 		t->info = list[i].t;
 		cube_template_config_done(&t->config);

@@ -388,6 +388,27 @@ static void templates(void **state)
 	expect(s, CUBE_SCOPE_ROOT, NULL, "create x template=mine:v1", -ENOENT, "no template");
 }
 
+/* A list of the backend's templates that was made while an import ran comes in when it has ended. */
+static void an_older_list_is_no_news(void **state)
+{
+	struct stage *s = *state;
+	struct cube_template_known list = {.t = {.name = "late", .state = "importing"}};
+	struct cube_service *service = s->d->default_service;
+	struct cube_template_entry *t = template_make(s, "late");
+
+	cube_domain_enter(s->d);
+	uint64_t begun = cube_service_stamp(service);
+	cube_domain_leave(s->d);
+	expect(s, CUBE_SCOPE_TEMPLATE, t, "import /no/such/place", -ENOENT, "/no/such/place");
+	cube_domain_enter(s->d);
+	cube_templates_take(s->d, service, &list, 1, begun);
+	assert_string_equal(t->info.state, "error");
+	cube_templates_take(s->d, service, &list, 1, cube_service_stamp(service));
+	assert_string_equal(t->info.state, "importing"); /* by somebody else */
+	cube_domain_leave(s->d);
+	template_unref(s, t);
+}
+
 static void templates_outlive_the_daemon(void **state)
 {
 	struct stage *s = *state;
@@ -486,6 +507,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(left_to_itself, stage_setup, stage_teardown),
 		cmocka_unit_test(the_end),
 		cmocka_unit_test_setup_teardown(templates, stage_setup, stage_teardown),
+		cmocka_unit_test_setup_teardown(an_older_list_is_no_news, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(templates_outlive_the_daemon, stage_setup, stage_teardown),
 		cmocka_unit_test(import_is_waited_for),
 		cmocka_unit_test_setup_teardown(usage, stage_setup, stage_teardown),
