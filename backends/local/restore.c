@@ -10,13 +10,15 @@
 
 /* ---- in place ---- */
 
-/* Nothing runs in it and nothing of it is mounted afterwards. *ret_ran: it ran. */
+/* Nothing runs in it and nothing of it is mounted afterwards. *ret_ran: it ran. On a disk that has no room for its record
+ * it runs on: the record is written as it is, which leaves room for the next one. */
 static int restore_halt(struct cube_local *b, struct local_cube *c, bool *ret_ran, struct cube_err *err)
 {
-	int rc;
+	int rc = cube_local_cube_save(c, err);
 
 	*ret_ran = cube_local_cube_runs(c);
-	rc = cube_local_cube_end(b, c, err);
+	if (rc == 0)
+		rc = cube_local_cube_end(b, c, err);
 	if (rc < 0)
 		return rc;
 	c->rec.stage = CUBE_STAGE_STOPPED;
