@@ -153,6 +153,42 @@ void cube_mount_let_go(const struct cube_mount *m)
 		(void)umount2(m->path, MNT_DETACH | UMOUNT_NOFOLLOW);
 }
 
+/* The device of the mount with that number: the control files of its connection are called so. 0: it is not there. */
+static unsigned mount_minor(int id)
+{
+	struct cube_buf text = CUBE_BUF((size_t)1 << 24);
+	const char *line =
+		cube_file_read(AT_FDCWD, "/proc/self/mountinfo", &text) == 0 ? cube_buf_str(&text) : NULL;
+	unsigned minor = 0;
+
+	while (line != NULL && *line != '\0' && minor == 0) {
+		const char *colon = strchr(line, ':'), *next = strchr(line, '\n');
+
+		if (strtol(line, NULL, 10) == id && colon != NULL)
+			minor = (unsigned)strtoul(colon + 1, NULL, 10);
+		line = next != NULL ? next + 1 : NULL;
+	}
+	cube_buf_done(&text);
+	return minor;
+}
+
+void cube_mount_abort(const struct cube_mount *m)
+{
+	cube_auto_fd fd = -1;
+	unsigned minor;
+	char path[64];
+
+	if (!cube_mount_there(m))
+		return;
+	minor = mount_minor(m->id);
+	if (geteuid() == 0 && (umount2(m->path, UMOUNT_NOFOLLOW | MNT_FORCE) == 0 || errno == EBUSY))
+		return;
+	(void)snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", minor);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0)
+		(void)cube_file_write_all(fd, "1", 1);
+}
+
 int cube_mount_detach(const struct cube_mount *m, bool *ret_busy, struct cube_err *err)
 {
 	*ret_busy = false;

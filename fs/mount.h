@@ -22,6 +22,9 @@ int cube_mount_attach(struct cube_mount *m, bool allow_other, int *ret_fd, struc
 /* Unmounts what attach mounted, lazily where it is in use; not there any more is success. *ret_busy: it was
  * lazily. */
 int cube_mount_detach(const struct cube_mount *m, bool *ret_busy, struct cube_err *err);
+/* Nobody serves it any more: who waits for an answer has an error, even where a process that does not end has the kernel's
+ * end still. As root, and where the kernel's control files of FUSE are mounted; elsewhere nothing happens. */
+void cube_mount_abort(const struct cube_mount *m);
 /* Is it there still? Asks nothing of the file system. */
 bool cube_mount_there(const struct cube_mount *m);
 /* In another mount namespace than the one that attach was called in: gives up the copy that came along, which

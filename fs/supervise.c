@@ -527,6 +527,8 @@ int cube_keeper_go(struct cube_process *p, int line, pid_t supervisor)
 	status = supervise_watch(supervisor, &eyes, &told);
 	cube_canary_done(&canary);
 	supervise_note_end("supervisor", status);
+	if (WIFEXITED(status)) /* after its workers; else one may serve until its own end */
+		cube_mount_abort(&p->start->mount);
 	keeper_unmount(p->start);
 	cube_close_auto(&p->door_fd);
 	cube_close_auto(&p->boss_fd);

@@ -7,7 +7,7 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 BUILD=$(cd "$2" && pwd -P)
 STAGE=${TMPDIR:-/tmp}/cubefs-stage.$(cksum <<<"$BUILD" | cut -d ' ' -f 1)
 FILES=(fs/cubefs cube-init tests/shell/reap tests/shell/cubefs-held tests/shell/cubefs-other
-	tests/shell/cubefs-next tests/shell/cubefs-broken tests/posix/posix-suite tests/posix/posix-churn)
+	tests/shell/cubefs-next tests/shell/cubefs-given tests/shell/cubefs-broken tests/posix/posix-suite tests/posix/posix-churn)
 
 make() {
 	local file new
