@@ -74,6 +74,8 @@ struct cube_domain_watcher {
 	void (*files_replaced)(void *ctx, struct cube_cube *c);
 	/* When a file below its files/ was last open (wall clock, ns): UINT64_MAX one is, 0 never. */
 	uint64_t (*files_used)(void *ctx, struct cube_cube *c);
+	/* Nothing runs in it; or (before anything is started, and behind its end) something may. */
+	void (*files_quiet)(void *ctx, struct cube_cube *c, bool quiet);
 	/* NULL: the data of files below files/ passes through the kernel alone; else why it is served. */
 	const char *(*files_served)(void *ctx);
 };

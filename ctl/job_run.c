@@ -120,6 +120,7 @@ static int run_send(struct cube_job *j, const char *text, size_t len, struct cub
 		s.env_len = env.len;
 		s.in = cube_job_own(j)->in_pipe ? CUBE_STDIN_PIPE : CUBE_STDIN_EMPTY;
 		run_fill(j, &s);
+		cube_use_starts(j->cube);
 		r = cube_link_start(j->cube->agent, &s, err);
 	}
 	cube_buf_done(&env);

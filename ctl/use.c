@@ -47,6 +47,35 @@ uint64_t cube_use_idle_since(struct cube_cube *c)
 	return c->times.lease_wall > since ? c->times.lease_wall : since;
 }
 
+static void use_quiet(struct cube_cube *c, bool quiet)
+{
+	const struct cube_domain_watcher *w = &c->domain->watcher;
+
+	if (w->files_quiet != NULL)
+		w->files_quiet(w->ctx, c, quiet);
+}
+
+void cube_use_starts(struct cube_cube *c)
+{
+	use_quiet(c, false);
+}
+
+/* Not while something is done to it as a whole: a sandbox that is resumed has what ran before. */
+static bool use_can_be_quiet(struct cube_cube *c)
+{
+	return c->phase == CUBE_RUNNING && cube_own(c)->op == NULL && cube_conn_ready(c) && !use_by_jobs(c);
+}
+
+void cube_use_ask(struct cube_cube *c)
+{
+	struct cube_own *own = cube_own(c);
+
+	if (!use_can_be_quiet(c))
+		return; /* who asks does so again when that has changed */
+	if (!own->left_asked)
+		own->left_asked = cube_link_look(c->agent) == 0;
+}
+
 /* An alarm that is on already comes early at the worst, and looks then. */
 void cube_use_note(struct cube_cube *c)
 {
@@ -54,6 +83,7 @@ void cube_use_note(struct cube_cube *c)
 
 	c->used_wall = cube_clock_wall();
 	own->left_known = false;
+	use_quiet(c, false);
 	if (c->times.idle_s != 0 && !cube_alarm_is_on(&own->due))
 		cube_times_look(c);
 }
@@ -79,6 +109,8 @@ void cube_use_left(struct cube_cube *c, uint64_t n)
 	if (fewer)
 		cube_use_note(c);
 	own->left_known = true;
+	if (n == 0 && use_can_be_quiet(c))
+		use_quiet(c, true);
 	if (!fewer && n == 0)
 		cube_times_look(c); /* that was what it waited for */
 }
@@ -89,4 +121,5 @@ void cube_use_unlinked(struct cube_cube *c)
 
 	own->left = 0;
 	own->left_asked = own->left_known = false;
+	use_quiet(c, false);
 }

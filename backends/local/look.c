@@ -177,7 +177,7 @@ int cube_local_root_binds(const struct cube_local *b, const char *template, stru
 		(void)snprintf(path, sizeof(path), "/%s", shown.name[i]);
 		fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (fd >= 0)
-			rc = cube_local_root_add(r, path, fd, true, false);
+			rc = cube_local_root_add(r, path, fd, true, true);
 	}
 	return rc;
 }

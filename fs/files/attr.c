@@ -107,18 +107,30 @@ int cube_fattr_get(struct cube_fnode *n, struct stat *ret)
 	return r < 0 ? r : cube_fattr_show(n, &raw, ret);
 }
 
-int cube_files_getattr(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h, struct stat *ret)
+int cube_files_getattr_keep(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h,
+			    struct stat *ret, bool *ret_keep)
 {
 	cube_auto_fnode n = NULL;
 	struct stat raw;
 	int r;
 
+	*ret_keep = false;
 	if (h != NULL && h->fd != NULL) {
 		r = (int)cube_fhandle_result(h, fstat(h->fd->fd, &raw));
 		return r < 0 ? r : cube_fattr_show(h->n, &raw, ret);
 	}
 	r = cube_fnode_pin(s, id, &n);
-	return r < 0 ? r : cube_fattr_get(n, ret);
+	if (r < 0)
+		return r;
+	*ret_keep = cube_fwatch_stat(n, &raw) > 0;
+	return *ret_keep && !n->mount->constant ? cube_fattr_show(n, &raw, ret) : cube_fattr_get(n, ret);
+}
+
+int cube_files_getattr(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h, struct stat *ret)
+{
+	bool keep;
+
+	return cube_files_getattr_keep(s, id, h, ret, &keep);
 }
 
 int cube_files_birth(struct cube_files_space *s, uint64_t id, struct timespec *ret)

@@ -68,6 +68,8 @@ struct cube_files_entry {
 	uint64_t id;
 	uint64_t generation;
 	struct stat st; /* as shown: ids exchanged, unique st_ino, link size of the given text */
+	bool keep_name; /* what the name stands for holds until the watcher is told; see cube_files_watch */
+	bool keep_attr; /* so do the attributes */
 };
 
 struct cube_files_space *cube_files_space_new(const struct cube_files_options *options); /* NULL: memory */
@@ -110,6 +112,7 @@ uint64_t cube_files_closed_wall(const struct cube_files *f);
  * the tree was detached. */
 void *cube_files_owner(struct cube_files_space *s, uint64_t id);
 
+/* -ENOENT: ret->keep_name is set too. */
 int cube_files_lookup(struct cube_files_space *s, uint64_t parent, const char *name,
 		      struct cube_files_entry *ret);
 void cube_files_forget(struct cube_files_space *s, uint64_t id, uint64_t n);
@@ -118,6 +121,41 @@ int cube_files_getattr(struct cube_files_space *s, uint64_t id, struct cube_file
 		       struct stat *ret);
 /* When it was made; -ENODATA: its file system does not say. */
 int cube_files_birth(struct cube_files_space *s, uint64_t id, struct timespec *ret);
+/* The same; *ret_keep as keep_attr. */
+int cube_files_getattr_keep(struct cube_files_space *s, uint64_t id, struct cube_files_handle *h,
+			    struct stat *ret, bool *ret_keep);
+
+/* What may be kept. A front end that keeps names and attributes is told when what it has is old. Its functions are
+ * called on any thread, with no lock of the table's held, and must not wait for what serves requests. */
+struct cube_files_watcher {
+	void *ctx;
+	/* The name in that directory is another's, or nobody's. @again: it is enough to look it up again (it has come
+	 * where there was none, or is a directory, which is found out at its next use); else what is known of it must go. */
+	void (*name)(void *ctx, uint64_t dir, const char *name, bool again);
+	void (*attr)(void *ctx, uint64_t id); /* the attributes of that node */
+	void (*all)(void *ctx);               /* every name; `attr` is called for all that it may concern */
+	/* The attributes of that node could be kept if nothing ran in its tree: cube_files_quiet. Not again before that
+	 * was called. Whatever locks the caller of this module holds are held. */
+	void (*ask)(void *ctx, uint64_t id);
+};
+/* Once, before the first request. A descriptor that is readable when there is something to be told; it stays the
+ * space's. -errno: nothing is kept. */
+int cube_files_watch(struct cube_files_space *s, const struct cube_files_watcher *to);
+/* All that has happened has been told when this returns. To be called before anybody is told that something inside is
+ * done. Any thread, no lock held that the watcher's functions take. */
+void cube_files_tell(struct cube_files_space *s);
+/* Does the name stand for what the node table says? (What is told of it then only has to be asked for again.) */
+bool cube_files_holds(struct cube_files_space *s, uint64_t dir, const char *name);
+/* All nodes that there are just now. */
+void cube_files_each(struct cube_files_space *s, void (*each)(void *ctx, uint64_t id), void *ctx);
+/* The names of a node. */
+void cube_files_names(struct cube_files_space *s, uint64_t id,
+		      void (*each)(void *ctx, uint64_t dir, const char *name), void *ctx);
+/* Does nothing run in the tree? Not at first. To be cleared before anything is started, and after it has ended (who
+ * knows what it left running). */
+void cube_files_quiet(struct cube_files *f, bool quiet);
+/* From now on: others show it too, and may change it behind this one's back. What was kept is told to be old. */
+void cube_files_keep_nothing(struct cube_files *f);
 
 #define CUBE_SET_MODE      1u
 #define CUBE_SET_UID       2u

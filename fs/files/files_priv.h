@@ -8,6 +8,7 @@
  *   step     one name beneath one directory descriptor: the only place that resolves names
  *   node     the table of nodes; lru: which directories stay open
  *   reach    from a node to a descriptor or to attributes
+ *   watch    what a kernel may keep, and until when
  *   links    link targets as shown; resolve: what a link with ".." behind a name means
  *   attr     attributes as shown
  *   the rest one file for each group of calls of files.h
@@ -15,7 +16,7 @@
  * Locks. `space.lock` (a read-write lock) covers the node table: every field of a node, place and LRU that is
  * not marked otherwise. It is held for look-ups and list work, never for a system call on a sandbox's files.
  * `space.locks` covers the lists of lock owners, `handle.mutex` a directory stream. None of them is taken
- * inside another. */
+ * inside another; those of watch.c say themselves how they are. */
 #ifndef CUBEFS_FS_FILES_FILES_PRIV_H
 #define CUBEFS_FS_FILES_FILES_PRIV_H
 
@@ -54,6 +55,8 @@ struct cube_fmount {
 	bool read_only;
 	bool local; /* on a known file system of this machine: its attributes need no request to anyone */
 	bool d_ino_true; /* what readdir gives is what stat gives */
+	bool constant;   /* nothing in it ever changes */
+	bool watchable;  /* nobody but the sandbox changes it, and this machine is told when */
 	uint64_t key;    /* of its path; goes into inode numbers */
 	dev_t dev;
 	ino_t ino;
@@ -82,6 +85,10 @@ struct cube_files {
 	struct cube_files_space *space;
 	atomic_uint refs; /* each node has one */
 	atomic_bool detached;
+	atomic_bool quiet;            /* nothing runs in it; cleared under watch.lock */
+	atomic_bool asked;            /* whether it is quiet, since it was last said */
+	atomic_bool unkept;           /* nothing of it may be kept any more */
+	atomic_bool keeps;            /* something of it was to be kept */
 	atomic_ulong n_open;          /* files; directories are only looked at */
 	_Atomic uint64_t closed_wall; /* when the latest of them was closed; 0: never */
 	uint64_t seed;
@@ -115,7 +122,8 @@ struct cube_files_space {
 	pthread_mutex_t locks;
 	pthread_cond_t released; /* with `locks`: n_released went on */
 	unsigned long n_released;
-	struct cube_flockwait *lockwait; /* started when needed; under `locks` */
+	struct cube_flockwait *lockwait;   /* started when needed; under `locks` */
+	struct cube_fwatch *_Atomic watch; /* NULL: nothing is kept. Set once, before the first request */
 };
 
 /* ---- node.c ---- */
@@ -149,7 +157,8 @@ struct cube_fnode {
 	atomic_bool used; /* `dir` was, since the LRU last looked */
 	struct stat
 		*gone; /* directories: removed through us; as it was at its end. Under space.lock, set once */
-	uint32_t kept, kept_seq; /* its record (kept.c) */
+	uint32_t kept, kept_seq;               /* its record (kept.c) */
+	struct cube_fwatched *_Atomic watched; /* set under watch.lock; NULL: it is not watched */
 };
 
 /* A name of a node. Found by (parent, name) while `hashed`; when it turned out to belong to another object
@@ -157,6 +166,7 @@ struct cube_fnode {
 struct cube_fplace {
 	struct cube_fhash_link link;
 	bool hashed;
+	atomic_bool made; /* by us, and the event that says so has not been seen yet */
 	struct cube_fnode *parent;
 	struct cube_fnode *node;
 	struct cube_fplace *next; /* of the node */
@@ -181,6 +191,11 @@ int cube_fnode_nameless(struct cube_fnode *dir, const struct cube_fpeek *seen, s
 int cube_fnode_new_root(struct cube_files *f);
 void cube_fnode_count(struct cube_fnode *n); /* one look-up more of one that is pinned */
 void cube_fnode_uncount(struct cube_files_space *s, uint64_t id, uint64_t n);
+/* Is what was seen there the node that has the name? */
+bool cube_fnode_is_at(struct cube_fnode *parent, const char *name, const struct cube_fpeek *seen);
+/* We have made what is there: the kernel knows. made: was it so? Asked once. */
+void cube_fnode_set_made(struct cube_fnode *parent, const char *name);
+bool cube_fnode_made(struct cube_files_space *s, uint64_t parent, const char *name);
 /* The name is gone: by our doing, or as a look-up found. */
 void cube_fnode_drop_name(struct cube_fnode *parent, const char *name, bool removed);
 /* The directory of that name has been removed, and was like this (as the kernel has it): who is in it still may ask. */
@@ -388,6 +403,20 @@ void cube_fkept_node_gone_locked(struct cube_fnode *n);
 void cube_fkept_give(struct cube_files_space *s, uint32_t record);
 uint32_t cube_fkept_lock(struct cube_fnode *n, uint64_t owner, int fd, bool writes);
 void cube_fkept_lock_gone(struct cube_files_space *s, uint32_t record);
+
+/* ---- watch.c ---- */
+
+/* Names of this directory, open at @fd, may be kept if they are looked at from now on. */
+bool cube_fwatch_names(struct cube_fnode *dir, int fd);
+/* 1: the attributes of @n may be kept, as they are in *ret (for what is constant: as they are anywhere). 0: not. */
+int cube_fwatch_stat(struct cube_fnode *n, struct stat *ret);
+/* The node is about to be freed. */
+void cube_fwatch_gone_locked(struct cube_fnode *n);
+/* Nothing of the tree is to be kept any more: it was marked so before. */
+void cube_fwatch_tree_gone(struct cube_files *f);
+/* All that is kept of a tree is old; NULL: of all trees. */
+void cube_fwatch_tell_all(struct cube_files_space *s, const struct cube_files *f);
+void cube_fwatch_free(struct cube_fwatch *w); /* NULL is harmless */
 
 /* ---- lockwait.c ---- */
 

@@ -21,8 +21,10 @@ int cube_fname_entry(const struct cube_fdoor *d, const char *name, struct cube_f
 	struct cube_fpeek seen;
 	int r;
 
+	*ret = (struct cube_files_entry){.id = 0};
 	if (d->fd == NULL)
 		return -ENOENT; /* an empty directory */
+	ret->keep_name = cube_fwatch_names(d->n, d->fd->fd);
 	r = cube_fstep_peek(d->n, d->fd->fd, name, &seen);
 	if (r == -ENOENT)
 		cube_fnode_drop_name(d->n, name, false);
@@ -30,6 +32,8 @@ int cube_fname_entry(const struct cube_fdoor *d, const char *name, struct cube_f
 		r = cube_fnode_intern(d->n, name, &seen, true, &n);
 	if (r != 0)
 		return r;
+	ret->keep_name = ret->keep_name && !seen.is_top && !seen.is_void;
+	ret->keep_attr = ret->keep_name && cube_fwatch_stat(n, &seen.st) > 0;
 	r = cube_fattr_show(n, &seen.st, &ret->st);
 	if (r < 0) {
 		cube_fnode_uncount(n->tree->space, n->id, 1);
@@ -67,11 +71,39 @@ int cube_files_lookup(struct cube_files_space *s, uint64_t parent, const char *n
 	cube_auto_fdoor d = {.n = NULL};
 	int r = cube_fstep_name(name);
 
+	*ret = (struct cube_files_entry){.id = 0};
 	if (r == 0)
 		r = cube_fdoor_open(s, parent, CUBE_DOOR_DIR, &d);
 	if (r != 0)
 		return r;
 	return name_is_dot(name) ? name_lookup_dot(d.n, name, ret) : cube_fname_entry(&d, name, ret);
+}
+
+bool cube_files_holds(struct cube_files_space *s, uint64_t dir, const char *name)
+{
+	cube_auto_fdoor d = {.n = NULL};
+	struct cube_fpeek seen;
+
+	if (cube_fdoor_open(s, dir, CUBE_DOOR_DIR, &d) < 0 || d.fd == NULL)
+		return false;
+	return cube_fstep_peek(d.n, d.fd->fd, name, &seen) == 0 && cube_fnode_is_at(d.n, name, &seen);
+}
+
+void cube_files_names(struct cube_files_space *s, uint64_t id,
+		      void (*each)(void *ctx, uint64_t dir, const char *name), void *ctx)
+{
+	cube_auto_fnode n = NULL;
+	char name[NAME_MAX + 1];
+
+	if (cube_fnode_pin(s, id, &n) < 0)
+		return;
+	for (unsigned i = 0;; i++) {
+		cube_auto_fnode dir = NULL;
+
+		if (cube_fnode_place(n, i, &dir, name) < 0)
+			break;
+		each(ctx, dir->id, name);
+	}
 }
 
 void cube_files_forget(struct cube_files_space *s, uint64_t id, uint64_t n)
@@ -136,6 +168,15 @@ int cube_fname_new(struct cube_files_space *s, uint64_t parent, const char *name
 	return -EEXIST;
 }
 
+static int name_made(const struct cube_fdoor *d, const char *name, struct cube_files_entry *ret)
+{
+	int r = cube_fname_entry(d, name, ret);
+
+	if (r == 0 && ret->keep_name)
+		cube_fnode_set_made(d->n, name);
+	return r;
+}
+
 static int name_make(struct cube_files_space *s, uint64_t parent, const char *name, const struct name_make *m,
 		     struct cube_files_entry *ret)
 {
@@ -154,7 +195,7 @@ static int name_make(struct cube_files_space *s, uint64_t parent, const char *na
 		return r;
 	if (m->target == NULL)
 		name_fix_mode(&d, name, m->mode);
-	return cube_fname_entry(&d, name, ret);
+	return name_made(&d, name, ret);
 }
 
 /* Devices are made only as the sandbox's root could make them: not. */
@@ -210,5 +251,5 @@ int cube_files_link(struct cube_files_space *s, uint64_t id, uint64_t new_parent
 	/* The link in /proc leads to the object itself, a link in the sandbox included. */
 	if (linkat(AT_FDCWD, cube_fstep_path(from.fd->fd, path), to.fd->fd, new_name, AT_SYMLINK_FOLLOW) < 0)
 		return -errno;
-	return cube_fname_entry(&to, new_name, ret);
+	return name_made(&to, new_name, ret);
 }

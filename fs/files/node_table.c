@@ -39,6 +39,7 @@ struct cube_fplace *cube_fplace_new(struct cube_fnode *parent, const char *name)
 	if (p == NULL)
 		return NULL;
 	*p = (struct cube_fplace){.parent = parent};
+	atomic_init(&p->made, false);
 	memcpy(p->name, name, size);
 	return p;
 }
@@ -126,6 +127,7 @@ struct cube_fnode *cube_fnode_make_locked(struct cube_files *f, const struct cub
 	atomic_init(&n->pins, 0);
 	atomic_init(&n->lookups, 0);
 	atomic_init(&n->used, false);
+	atomic_init(&n->watched, NULL);
 	cube_list_init(&n->handles);
 	cube_list_init(&n->lock_owners);
 	cube_list_init(&n->lru);
@@ -181,6 +183,7 @@ static void node_free_locked(struct cube_fnode *n)
 	struct cube_files *f = n->tree;
 
 	cube_fkept_node_gone_locked(n);
+	cube_fwatch_gone_locked(n);
 	cube_flru_drop_locked(n);
 	cube_fnode_set_object_locked(n, NULL);
 	cube_fhash_remove(&f->space->by_id, &n->by_id);

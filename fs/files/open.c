@@ -205,12 +205,13 @@ int cube_files_opendir(struct cube_files_space *s, uint64_t id, struct cube_file
 	return open_fd(d.n, d.fd->fd, O_RDONLY | O_DIRECTORY, true, ret);
 }
 
-/* The file that has been made at @fd; @name NULL: it has none. */
+/* The file that has been made at @fd; @name NULL: it has none. ret->keep_name: was the directory watched before? */
 static int create_made(const struct cube_fdoor *d, const char *name, int fd, int flags, mode_t mode,
 		       struct cube_files_entry *ret, struct cube_files_handle **ret_h)
 {
 	struct cube_fpeek seen = {.mount = d->n->mount};
 	const mode_t mask = d->n->tree->space->umask;
+	const bool keep = name != NULL && ret->keep_name;
 	cube_auto_fnode n = NULL;
 	cube_auto_ffd f = cube_ffd_new(fd);
 	int r;
@@ -226,8 +227,9 @@ static int create_made(const struct cube_fdoor *d, const char *name, int fd, int
 			 : cube_fnode_nameless(d->n, &seen, &n);
 	if (r < 0)
 		return r;
-	ret->id = n->id;
-	ret->generation = 1;
+	if (keep)
+		cube_fnode_set_made(d->n, name);
+	*ret = (struct cube_files_entry){.id = n->id, .generation = 1, .keep_name = keep};
 	r = cube_fattr_show(n, &seen.st, &ret->st);
 	if (r == 0)
 		r = cube_fhandle_new(n, cube_steal(f), flags, false, ret_h);
@@ -279,6 +281,7 @@ int cube_files_create(struct cube_files_space *s, const struct cube_files_cred *
 		r = -EINVAL;
 	if (r < 0)
 		return r;
+	ret->keep_name = cube_fwatch_names(d.n, d.fd->fd);
 	/* What is there and what is not may change between the two, but not for ever. */
 	for (int i = 0; i < 100; i++) {
 		r = create_new(&d, c, name, (flags & OPEN_FLAGS) | O_CREAT | O_EXCL, mode, &fd);

@@ -101,6 +101,7 @@ void cube_files_space_free(struct cube_files_space *s)
 	cube_fnode_collect_all_locked(s); /* the kernel sends no FORGET at an unmount */
 	(void)pthread_rwlock_unlock(&s->lock);
 	cube_flockwait_free(s->lockwait);
+	cube_fwatch_free(s->watch);
 	cube_imap_free(s->again);
 	cube_fhash_done(&s->by_id);
 	cube_fhash_done(&s->by_place);
@@ -141,6 +142,10 @@ static int tree_attach(struct cube_files_space *s, struct cube_root *root, uint6
 	f->owner = owner;
 	atomic_init(&f->refs, 1);
 	atomic_init(&f->detached, false);
+	atomic_init(&f->quiet, false);
+	atomic_init(&f->asked, false);
+	atomic_init(&f->unkept, false);
+	atomic_init(&f->keeps, false);
 	atomic_init(&f->n_open, 0);
 	atomic_init(&f->closed_wall, 0);
 	cube_list_init(&f->handles);
@@ -230,6 +235,7 @@ void cube_files_detach(struct cube_files *f)
 	(void)pthread_rwlock_wrlock(&f->space->lock);
 	tree_close_locked(f, tops);
 	(void)pthread_rwlock_unlock(&f->space->lock);
+	cube_fwatch_tree_gone(f);
 	for (unsigned i = 0; i < f->n_mounts; i++)
 		cube_ffd_unref(tops[i]);
 	while ((fd = tree_pop_handle(f, &n)) != NULL) {
@@ -259,6 +265,7 @@ void cube_files_cut(struct cube_files *f, const char *path)
 	}
 	(void)pthread_rwlock_unlock(&s->lock);
 	cube_ffd_unref(top);
+	cube_fwatch_tree_gone(f);
 }
 
 /* The root's node, which is there as long as it is attached, has a reference too. */

@@ -53,15 +53,23 @@ static void call_told(void *arg)
 	cube_fuse_call_end(arg);
 }
 
-/* A verb may have taken names away, and who is told that it is done must not find them in the kernel's cache.
- */
+/* A verb may have taken names away, and who is told that it is done must not find them in the kernel's cache. Nor, where
+ * it keeps what real files were like, what was so before a command, of whose end anyone may learn by the others. Not
+ * those for which the kernel holds a directory, since the news may be about that one. */
+static bool call_waits(const struct cube_fuse *f, enum cube_req_op op)
+{
+	if (op == CUBE_REQ_WRITE || op == CUBE_REQ_FLUSH)
+		return true;
+	return f->o.kernel_keeps && (op == CUBE_REQ_READ || op == CUBE_REQ_POLL || op == CUBE_REQ_GETATTR);
+}
+
 static void call_done(struct cube_req *r, int result)
 {
 	struct cube_fuse_call *c = cube_container_of(r, struct cube_fuse_call, r);
 
 	(void)result; /* it is in *r too */
-	if ((r->op == CUBE_REQ_WRITE || r->op == CUBE_REQ_FLUSH) &&
-	    cube_fuse_notify_first(c->a.f->notify, call_told, c))
+	cube_files_tell(c->a.f->files);
+	if (call_waits(c->a.f, r->op) && cube_fuse_notify_first(c->a.f->notify, call_told, c))
 		return;
 	cube_fuse_call_end(c);
 }

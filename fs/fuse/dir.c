@@ -6,9 +6,6 @@
 #include "backends/base/alloc.h"
 #include "fs/fuse/priv.h"
 
-/* Real directories may be changed from inside at any time: their names are not believed for long. */
-#define DIR_REAL_TIMEOUT 0.0
-
 /* NULL: the worker before had it open, and it could not be had. */
 static struct cube_fuse_dir *dir_of(fuse_req_t req, const struct fuse_file_info *fi)
 {
@@ -76,8 +73,8 @@ static int dir_fill_entry(void *ctx, const char *name, const struct cube_files_e
 	struct fuse_entry_param p = {.ino = e->id,
 				     .generation = e->generation,
 				     .attr = e->st,
-				     .entry_timeout = DIR_REAL_TIMEOUT,
-				     .attr_timeout = DIR_REAL_TIMEOUT};
+				     .entry_timeout = e->keep_name ? CUBE_FUSE_KEEP : 0,
+				     .attr_timeout = e->keep_attr ? CUBE_FUSE_KEEP : 0};
 	size_t room = l->size - l->len, need;
 
 	/* The directory itself has the number that its name in the tree has. */

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "backends/base/conf.h"
 #include "backends/base/err.h"
 #include "backends/base/loop.h"
 #include "fs/keep/keep.h"
@@ -19,10 +20,15 @@ struct cube_fuse_options {
 	int fd;                   /* /dev/fuse, mounted; stays the caller's */
 	struct cube_keep *keep;   /* what outlives this worker; stays the caller's. NULL: nothing does */
 	uid_t uid;                /* who mounted */
+	bool kernel_keeps;        /* cube_fuse_conf */
 	bool debug;               /* libfuse's trace of requests */
 	void (*ready)(void *ctx); /* the kernel and we agree: the mount can be used. On a worker thread */
 	void *ctx;
 };
+
+/* The section [files] of the configuration (NULL: none): are names and attributes of real files left to the kernel's
+ * cache until it is told that they are old? Else it asks each time. -EINVAL. */
+int cube_fuse_conf(const struct cube_conf *conf, bool *ret_kernel_keeps, struct cube_err *err);
 
 /* Starts no thread. What the tree has to tell goes to cube_fuse_watcher. */
 int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, struct cube_err *err);

@@ -14,8 +14,11 @@ struct news {
 	void (*told)(void *arg);
 	void *arg;
 	uint64_t parent;
-	char name[];
+	bool again;
+	char name[]; /* "": it is a question, about the real node `parent` */
 };
+
+#define NOTIFY_FLOOD 4096
 
 struct cube_fuse_notify {
 	struct cube_fuse *f;
@@ -24,6 +27,7 @@ struct cube_fuse_notify {
 	struct cube_list queue;
 	pthread_t thread;
 	bool started, stop, telling;
+	unsigned n_real; /* names of real directories in the queue */
 };
 
 /* The same news twice is once too often. */
@@ -56,6 +60,34 @@ void cube_fuse_notify_entry(struct cube_fuse_notify *n, uint64_t parent, const c
 	(void)pthread_mutex_unlock(&n->lock);
 }
 
+/* Of a flood of them only that there was one is told. */
+void cube_fuse_notify_real(struct cube_fuse_notify *n, uint64_t dir, const char *name, bool again)
+{
+	size_t size = strlen(name) + 1;
+	struct news *x = NULL;
+
+	(void)pthread_mutex_lock(&n->lock);
+	if (n->n_real < NOTIFY_FLOOD)
+		x = cube_malloc(sizeof(*x) + size);
+	if (x != NULL) {
+		*x = (struct news){.parent = dir, .again = again};
+		cube_list_init(&x->link);
+		memcpy(x->name, name, size);
+		cube_list_push(&n->queue, &x->link);
+		n->n_real++;
+		(void)pthread_cond_signal(&n->some);
+	}
+	(void)pthread_mutex_unlock(&n->lock);
+	if (x == NULL)
+		cube_fuse_watch_epoch(n->f);
+}
+
+/* In the flood it is not heard; somebody asks again behind the next command. */
+void cube_fuse_notify_ask(struct cube_fuse_notify *n, uint64_t id)
+{
+	cube_fuse_notify_real(n, id, "", false);
+}
+
 bool cube_fuse_notify_first(struct cube_fuse_notify *n, void (*told)(void *arg), void *arg)
 {
 	struct news *x = NULL;
@@ -83,14 +115,35 @@ static struct news *notify_next(struct cube_fuse_notify *n)
 	while ((i = cube_list_pop(&n->queue)) == NULL && !n->stop)
 		(void)pthread_cond_wait(&n->some, &n->lock);
 	n->telling = i != NULL;
+	if (i != NULL && (cube_list_entry(i, struct news, link)->parent & CUBE_FILES_ID) != 0)
+		n->n_real--;
 	(void)pthread_mutex_unlock(&n->lock);
 	return i == NULL ? NULL : cube_list_entry(i, struct news, link);
+}
+
+/* One that is as we know it is only to be asked for again: were it taken out of the kernel's table, whoever has it as
+ * working directory could not be told its path. */
+static void notify_tell_real(const struct cube_fuse_notify *n, const struct news *x)
+{
+	bool again;
+
+	if (x->name[0] == '\0') {
+		cube_tree_ask(n->f->tree, x->parent);
+		return;
+	}
+	again = x->again || cube_files_holds(n->f->files, x->parent, x->name);
+	(void)fuse_lowlevel_notify_expire_entry(n->f->se, x->parent, x->name, strlen(x->name),
+						again ? FUSE_LL_EXPIRE_ONLY : 0);
 }
 
 static void notify_tell(struct cube_fuse_notify *n, const struct news *x)
 {
 	if (x->told != NULL) {
 		x->told(x->arg);
+		return;
+	}
+	if ((x->parent & CUBE_FILES_ID) != 0) {
+		notify_tell_real(n, x);
 		return;
 	}
 	/* Whoever looked it up before it went has answered when this is through. */

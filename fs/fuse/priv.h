@@ -18,6 +18,15 @@
 
 struct cube_fuse_notify;
 
+/* watch.c */
+struct cube_fuse_watch {
+	struct cube_fuse *f;
+	int fd; /* readable: there is something to be told; that of fs/files. -1: nothing is kept */
+	int stop;
+	pthread_t thread;
+	bool started;
+};
+
 struct cube_fuse {
 	struct cube_fuse_options o;
 	struct cube_files_space *files;
@@ -32,6 +41,7 @@ struct cube_fuse {
 	struct cube_fuse_journal journal;
 	struct cube_fuse_life life;
 	struct cube_fuse_notify *notify;
+	struct cube_fuse_watch watch;
 	/* Held for reading by whoever looks a name up and answers; passed by the notifier before it tells the
 	 * kernel, so that no older answer can arrive behind the news. */
 	pthread_rwlock_t answering;
@@ -179,6 +189,18 @@ void cube_fuse_notify_free(struct cube_fuse_notify *n);
 /* Is something to be told yet? Then the notifier calls @told(@arg) behind it; else false, and nothing is done. */
 bool cube_fuse_notify_first(struct cube_fuse_notify *n, void (*told)(void *arg), void *arg);
 void cube_fuse_notify_entry(struct cube_fuse_notify *n, uint64_t parent, const char *name); /* never blocks */
+/* The same of a real directory. @again: it is enough if it is asked for again. */
+void cube_fuse_notify_real(struct cube_fuse_notify *n, uint64_t dir, const char *name, bool again);
+/* Asks whether anything runs in the tree of that real node. */
+void cube_fuse_notify_ask(struct cube_fuse_notify *n, uint64_t id);
+
+/* watch.c: what the kernel keeps of real files */
+#define CUBE_FUSE_KEEP 86400.0 /* seconds: until it is told */
+void cube_fuse_watch_init(struct cube_fuse_watch *w, struct cube_fuse *f);
+void cube_fuse_watch_start(struct cube_fuse_watch *w, unsigned minor); /* with INIT, of that protocol */
+void cube_fuse_watch_stop(struct cube_fuse_watch *w);
+/* No name that the kernel has is believed any more: it asks again. */
+void cube_fuse_watch_epoch(struct cube_fuse *f);
 
 /* ops.c */
 extern const struct fuse_lowlevel_ops cube_fuse_ops;

@@ -7,8 +7,11 @@
 
 #include "fs/fuse/priv.h"
 
-/* A change made inside must be seen: what the kernel keeps it asks for again. */
-#define REAL_TIMEOUT 0.0
+/* A change made inside must be seen: what the kernel keeps it asks for again, unless it will be told. */
+static double real_timeout(bool keep)
+{
+	return keep ? CUBE_FUSE_KEEP : 0.0;
+}
 
 struct cube_files_cred cube_fuse_cred(const struct cube_fuse_args *a)
 {
@@ -27,8 +30,8 @@ static struct fuse_entry_param real_param(const struct cube_files_entry *e)
 	return (struct fuse_entry_param){.ino = e->id,
 					 .generation = e->generation,
 					 .attr = e->st,
-					 .entry_timeout = REAL_TIMEOUT,
-					 .attr_timeout = REAL_TIMEOUT};
+					 .entry_timeout = real_timeout(e->keep_name),
+					 .attr_timeout = real_timeout(e->keep_attr)};
 }
 
 static void real_answer_entry(const struct cube_fuse_args *a, int code, const struct cube_files_entry *e)
@@ -40,11 +43,11 @@ static void real_answer_entry(const struct cube_fuse_args *a, int code, const st
 		return;
 	}
 	p = real_param(e);
-	if (fuse_reply_entry(a->req, &p) == -ENOENT)
+	if (fuse_reply_entry(a->req, &p) == -ENOENT && e->id != 0)
 		cube_files_forget(a->f->files, e->id, 1);
 }
 
-static void real_answer_attr(const struct cube_fuse_args *a, int code, struct stat *st)
+static void real_answer_attr(const struct cube_fuse_args *a, int code, struct stat *st, bool keep)
 {
 	struct timespec birth, *known = NULL;
 
@@ -56,7 +59,7 @@ static void real_answer_attr(const struct cube_fuse_args *a, int code, struct st
 		st->st_ino = a->shown_ino;
 	if (a->asked == CUBE_FUSE_STATX && cube_files_birth(a->f->files, a->node, &birth) == 0)
 		known = &birth;
-	(void)cube_fuse_reply_attr(a, st, REAL_TIMEOUT, known);
+	(void)cube_fuse_reply_attr(a, st, real_timeout(keep), known);
 }
 
 void cube_fuse_real_lookup(const struct cube_fuse_args *a)
@@ -64,15 +67,18 @@ void cube_fuse_real_lookup(const struct cube_fuse_args *a)
 	struct cube_files_entry e;
 	int code = cube_files_lookup(a->f->files, a->node, a->name, &e);
 
+	if (code == -ENOENT && e.keep_name)
+		code = 0; /* number 0: there is none, and that is to be kept */
 	real_answer_entry(a, code, &e);
 }
 
 void cube_fuse_real_getattr(const struct cube_fuse_args *a)
 {
 	struct stat st;
-	int code = cube_files_getattr(a->f->files, a->node, real_handle(a), &st);
+	bool keep;
+	int code = cube_files_getattr_keep(a->f->files, a->node, real_handle(a), &st, &keep);
 
-	real_answer_attr(a, code, &st);
+	real_answer_attr(a, code, &st, keep);
 }
 
 void cube_fuse_real_setattr(const struct cube_fuse_args *a)
@@ -85,7 +91,7 @@ void cube_fuse_real_setattr(const struct cube_fuse_args *a)
 		code = cube_files_setattr(a->f->files, a->node, real_handle(a), &a->st, a->set, &st);
 	if (code == 0 && (a->set == 0 || (a->set & CUBE_SET_SIZE) != 0)) /* newer.h */
 		code = cube_files_written(a->f->files, &cred, a->node, &st);
-	real_answer_attr(a, code, &st);
+	real_answer_attr(a, code, &st, false);
 }
 
 void cube_fuse_real_readlink(const struct cube_fuse_args *a)

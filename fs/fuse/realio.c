@@ -61,6 +61,8 @@ void cube_fuse_real_open(const struct cube_fuse_args *a)
 	code = cube_files_open(a->f->files, a->node, a->fi.flags, &h);
 	if (code == 0 && (a->fi.flags & O_TRUNC) != 0)
 		cube_files_truncated(h, &cred);
+	if (code == 0 && (a->fi.flags & O_ACCMODE) != O_RDONLY)
+		cube_files_tell(a->f->files); /* what is done with it from now on need not come by */
 	if (code == 0)
 		code = cube_fuse_real_opened(a, a->node, h, &open);
 	if (code < 0)

@@ -19,7 +19,7 @@
 
 void cube_fuse_init_conn(void *userdata, struct fuse_conn_info *conn)
 {
-	const struct cube_fuse *f = userdata;
+	struct cube_fuse *f = userdata;
 
 	conn->max_background = SESSION_BACKGROUND;
 	conn->max_write = CUBE_ROOM_DATA;
@@ -28,6 +28,7 @@ void cube_fuse_init_conn(void *userdata, struct fuse_conn_info *conn)
 	conn->want &=
 		~(unsigned)(FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_HANDLE_KILLPRIV | FUSE_CAP_EXPORT_SUPPORT);
 	cube_log(CUBE_LOG_INFO, "fuse", "protocol %u.%u", conn->proto_major, conn->proto_minor);
+	cube_fuse_watch_start(&f->watch, conn->proto_minor);
 	atomic_store(&f->o.keep->head->ready, 1);
 	if (f->o.ready != NULL)
 		f->o.ready(f->o.ctx);
@@ -107,6 +108,7 @@ int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, str
 	}
 	cube_fh_init(&f->fh, f->o.keep);
 	cube_list_init(&f->watched);
+	cube_fuse_watch_init(&f->watch, f);
 	f->notify = cube_fuse_notify_new(f);
 	if (f->notify != NULL)
 		code = session_locks(f);
@@ -145,13 +147,25 @@ static bool session_behind(void *ctx, void (*told)(void *arg), void *arg)
 {
 	struct cube_fuse *f = ctx;
 
+	cube_files_tell(f->files);
 	return cube_fuse_notify_first(f->notify, told, arg);
 }
 
 struct cube_tree_watcher cube_fuse_watcher(struct cube_fuse *f)
 {
-	return (struct cube_tree_watcher){
-		.ctx = f, .entry = session_entry_changed, .served = session_served, .behind = session_behind};
+	return (struct cube_tree_watcher){.ctx = f,
+					  .entry = session_entry_changed,
+					  .served = session_served,
+					  .behind = session_behind,
+					  .keeps = f->o.kernel_keeps};
+}
+
+/* What the kernel keeps of it was found by the worker before, who is not there to say that it is old. */
+static void session_forgotten(void *ctx, uint64_t id)
+{
+	const struct cube_fuse *f = ctx;
+
+	(void)fuse_lowlevel_notify_inval_inode(f->se, id, -1, 0);
 }
 
 /* What the first worker agreed with the kernel; then all that it has no answer for. */
@@ -168,6 +182,8 @@ static int session_go_on(struct cube_fuse *f)
 		return r < 0 ? r : -EIO;
 	fuse_session_process_buf(f->se, &buf);
 	cube_wire_served(&f->wire);
+	if (f->o.kernel_keeps)
+		cube_files_each(f->files, session_forgotten, f);
 	cube_free(buf.mem); /* libfuse has it from malloc, as we do */
 	r = cube_fuse_life_go_on(&f->life);
 	if (r < 0)
@@ -209,6 +225,7 @@ void cube_fuse_free(struct cube_fuse *f)
 {
 	if (f == NULL)
 		return;
+	cube_fuse_watch_stop(&f->watch);
 	cube_fuse_notify_free(f->notify);
 	cube_fuse_interrupts_done(f);
 	if (f->se != NULL)

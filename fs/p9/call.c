@@ -78,8 +78,8 @@ static void call_note_retry(struct p9_conn *conn, const struct p9_call *c)
 	conn->retries[conn->n_retries++] = c->m.fid;
 }
 
-/* The reply is in c->data, or (@quiet) there is none. Then what waited for this end is answered. */
-static void call_finish(struct p9_call *c, bool quiet)
+/* Then what waited for this end is answered. */
+static void call_send(struct p9_call *c, bool quiet)
 {
 	struct p9_conn *conn = c->conn;
 	struct cube_list flushes = CUBE_LIST_INIT(flushes), done = CUBE_LIST_INIT(done), *i;
@@ -112,6 +112,21 @@ static void call_finish(struct p9_call *c, bool quiet)
 	while ((i = cube_list_pop(&flushes)) != NULL)
 		cube_p9_reply(cube_list_entry(i, struct p9_call, flush_link));
 	cube_p9_calls_sent(&done);
+}
+
+static void call_all_told(void *arg)
+{
+	call_send(arg, false);
+}
+
+/* The reply is in c->data, or (@quiet) there is none. Where a mount beside us keeps names and attributes of real files,
+ * whoever gets the reply must not find there what was changed, or is said to be. */
+static void call_finish(struct p9_call *c, bool quiet)
+{
+	struct cube_tree *t = c->conn->server->o.tree;
+
+	if (quiet || !cube_tree_keeps(t) || !cube_tree_behind(t, call_all_told, c))
+		call_send(c, quiet);
 }
 
 void cube_p9_calls_sent(struct cube_list *done)

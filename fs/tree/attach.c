@@ -66,6 +66,34 @@ static void attach_let_go(struct cube_attach *a)
 		attach_leave(a, cube_steal(a->files));
 }
 
+static void attach_age(struct cube_deferred *d)
+{
+	struct attach_leave *l = cube_container_of(d, struct attach_leave, deferred);
+	struct cube_domain *domain = l->view->domain;
+
+	cube_files_keep_nothing(l->files);
+	cube_domain_enter(domain);
+	cube_files_unref(l->files);
+	cube_view_unref(l->view);
+	cube_domain_leave(domain);
+	cube_free(l);
+}
+
+/* It is shown twice from now on, and what is done by the one way is not told by the other. */
+static void attach_unkeep(const struct cube_attach *a, struct cube_files *files)
+{
+	struct attach_leave *l = cube_tree_keeps(a->obj->tree) ? cube_calloc(1, sizeof(*l)) : NULL;
+
+	if (l == NULL) {
+		cube_files_keep_nothing(files);
+		return;
+	}
+	*l = (struct attach_leave){.deferred = {.fn = attach_age},
+				   .files = cube_files_ref(files),
+				   .view = cube_view_ref(a->view)};
+	cube_domain_defer(a->obj->tree->domain, &l->deferred);
+}
+
 /* The @i-th of those before goes. */
 static void attach_forget(struct cube_attach *a, unsigned i)
 {
@@ -84,6 +112,7 @@ static void attach_again(struct cube_attach *a, const char *gone)
 			attach_forget(a, i);
 	if (a->n_before == ATTACH_BEFORE)
 		attach_forget(a, 0);
+	attach_unkeep(a, a->files);
 	a->before[a->n_before++] = cube_steal(a->files);
 	for (unsigned i = 0; gone != NULL && i < a->n_before; i++)
 		cube_files_cut(a->before[i], gone);
@@ -171,6 +200,8 @@ static void attach_fetched(void *ctx, int code, struct cube_root *root, const st
 		code = cube_files_attach(a->view->files, root, strtoull(uid, NULL, 16), a->obj, &files);
 		if (code == 0 && a->view == t->view)
 			attach_keep(t, a, files);
+		if (code == 0 && a->obj->type->real->shared)
+			cube_files_keep_nothing(files);
 		if (code < 0) {
 			cube_root_close(root);
 			cube_fail(&why, code, "files of '%s': %s", uid, cube_errno_text(code));
@@ -183,6 +214,8 @@ static void attach_fetched(void *ctx, int code, struct cube_root *root, const st
 	a->code = code;
 	a->err = why;
 	a->files = files;
+	if (files != NULL && a->n_before > 0)
+		cube_files_keep_nothing(files); /* of which nobody has anything yet */
 	cube_wake(&a->ready);
 	if (a->dropped) {
 		attach_let_go(a);
@@ -266,12 +299,17 @@ bool cube_attach_adopt(struct cube_obj *o, struct cube_files *files, uint32_t ge
 		attach_forget(a, 0);
 	if (!newer) {
 		a->before[a->n_before++] = files;
-		return true;
+	} else {
+		if (a->files != NULL)
+			a->before[a->n_before++] = a->files;
+		a->files = files;
+		a->generation = generation;
 	}
-	if (a->files != NULL)
-		a->before[a->n_before++] = a->files;
-	a->files = files;
-	a->generation = generation;
+	/* as attach_fetched and attach_again would have it */
+	for (unsigned i = 0; i < a->n_before; i++)
+		cube_files_keep_nothing(a->before[i]);
+	if (a->n_before > 0 || o->type->real->shared)
+		cube_files_keep_nothing(a->files);
 	return true;
 }
 
@@ -301,6 +339,13 @@ uint64_t cube_attach_used(const struct cube_obj *o)
 		last = used > last ? used : last;
 	}
 	return last;
+}
+
+void cube_attach_quiet(const struct cube_obj *o, bool quiet)
+{
+	for (const struct cube_attach *a = o->attach; a != NULL; a = a->next)
+		if (a->files != NULL)
+			cube_files_quiet(a->files, quiet);
 }
 
 static void attach_drop(struct cube_attach *a)

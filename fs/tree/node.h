@@ -65,6 +65,7 @@ struct cube_level {
 
 /* The real files that begin at an entry with `files`. */
 struct cube_real {
+	bool shared;                 /* shown in other places too: nothing of it may be kept */
 	const char *(*uid)(void *p); /* hexadecimal, unique: makes inode numbers */
 	uint32_t (*generation)(void *p);
 	/* 0; 1: not yet, wait on *changed; or why not. */

@@ -107,11 +107,36 @@ static uint64_t tree_files_used(void *ctx, struct cube_cube *c)
 	return o != NULL ? cube_attach_used(o) : 0;
 }
 
+static void tree_files_quiet(void *ctx, struct cube_cube *c, bool quiet)
+{
+	struct cube_tree *t = ctx;
+	const struct cube_obj *o = cube_tree_keeps(t) ? cube_obj_peek(t, &cube_type_cube, c) : NULL;
+
+	if (o != NULL)
+		cube_attach_quiet(o, quiet);
+}
+
 static const char *tree_files_served(void *ctx)
 {
 	const struct cube_tree *t = ctx;
 
 	return t->watcher.served != NULL ? t->watcher.served(t->watcher.ctx) : "no mount shows them";
+}
+
+void cube_tree_ask(struct cube_tree *t, uint64_t id)
+{
+	struct cube_obj *owner;
+
+	cube_domain_enter(t->domain);
+	owner = cube_files_owner(t->view->files, id);
+	if (owner != NULL && owner->type == &cube_type_cube)
+		cube_use_ask(owner->p);
+	cube_domain_leave(t->domain);
+}
+
+bool cube_tree_keeps(const struct cube_tree *t)
+{
+	return t->watcher.keeps;
 }
 
 bool cube_tree_behind(struct cube_tree *t, void (*told)(void *arg), void *arg)
@@ -151,6 +176,7 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 							  .volume_removed = tree_volume_removed,
 							  .entry_changed = tree_entry_changed,
 							  .files_used = tree_files_used,
+							  .files_quiet = tree_files_quiet,
 							  .files_served = tree_files_served};
 	o->domain->paths = (struct cube_domain_paths){.ctx = t, .start = cube_path_start};
 	return t;

@@ -23,6 +23,7 @@ struct cube_tree_watcher {
 	/* Has something been queued by `entry` that is not told yet? Then @told(@arg) is called behind it, on a thread
 	 * of the front end's; else false, and it is not. No lock held. NULL: never. */
 	bool (*behind)(void *ctx, void (*told)(void *arg), void *arg);
+	bool keeps; /* names and attributes of real files are kept too: what the inside does may be news to `behind` */
 };
 
 struct cube_tree_options {
@@ -68,9 +69,15 @@ void cube_tree_view_end(struct cube_tree *t, struct cube_tree_view *v);
 /* The connection @client (struct cube_caller) is no more. */
 void cube_tree_client_ends(struct cube_tree *t, uint64_t client);
 
+/* Does anything run in the sandbox of which @id is a real node? When nothing does, its files are told (cube_files_quiet).
+ */
+void cube_tree_ask(struct cube_tree *t, uint64_t id);
+
 /* Another front end is about to say that something is done: are there caches that do not know yet? Then
  * @told(@arg) is called when they do, on any thread; else false, and it is not. */
 bool cube_tree_behind(struct cube_tree *t, void (*told)(void *arg), void *arg);
+
+bool cube_tree_keeps(const struct cube_tree *t); /* `keeps` of the watcher */
 
 /* Takes back @n lookups of @id. */
 void cube_tree_forget(struct cube_tree *t, uint64_t id, uint64_t n);

@@ -257,6 +257,8 @@ uint64_t cube_attach_used(const struct cube_obj *o);
 void cube_attach_again(struct cube_obj *o, const char *gone);
 /* It has other files: places in those before are stale. */
 void cube_attach_replaced(struct cube_obj *o);
+/* Nothing runs in the sandbox, or something may. */
+void cube_attach_quiet(const struct cube_obj *o, bool quiet);
 /* One that a worker before had shown: false, it is another thing now, and @files is the caller's still. */
 bool cube_attach_adopt(struct cube_obj *o, struct cube_files *files, uint32_t generation);
 void cube_attach_drop(struct cube_obj *o);

@@ -207,8 +207,11 @@ static int real_fetch(void *p,
 	return cube_volume_root_async(p, done, ctx);
 }
 
-static const struct cube_real volume_real = {
-	.uid = real_uid, .generation = real_generation, .usable = real_usable, .fetch = real_fetch};
+static const struct cube_real volume_real = {.shared = true,
+					     .uid = real_uid,
+					     .generation = real_generation,
+					     .usable = real_usable,
+					     .fetch = real_fetch};
 
 const struct cube_type cube_type_volume = {
 	.what = "volume",
