@@ -36,6 +36,9 @@ bool cube_local_checkpoints_use(const struct cube_local *b, const char *template
 /* A sandbox does not need the base @cp any more ("" is harmless): where nobody does and it was deleted, its files
  * go. */
 void cube_local_checkpoint_release(struct cube_local *b, const char *cp);
+/* At the start, before anything is swept: the records of sandboxes whose restore was cut by the daemon's end say what
+ * their files are of. */
+void cube_local_restore_finish(struct cube_local *b);
 /* At the start: what a daemon that was killed did not let go goes, all but its sets (cube_local_set_sweep). */
 void cube_local_checkpoint_sweep(const struct cube_local *b);
 

@@ -138,6 +138,7 @@ static int local_open_store(struct cube_local *b, const struct cube_backend_env 
 	if (rc == -EINVAL)
 		return cube_fail(err, rc, "backend %s: %s", env->name, why.text);
 	if (rc == 0 && !env->look_only) {
+		cube_local_restore_finish(b);
 		cube_local_checkpoint_sweep(b);
 		cube_local_set_sweep(&b->store, local_knows, b);
 	}

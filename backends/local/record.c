@@ -54,6 +54,8 @@ static void record_parse(const json_t *o, struct cube_local_record *r)
 	record_string(o, "reason", r->reason, sizeof(r->reason));
 	record_string(o, "boot", r->boot, sizeof(r->boot));
 	record_string(o, "base", r->base, sizeof(r->base));
+	record_string(o, "next_template", r->next_template, sizeof(r->next_template));
+	record_string(o, "next_base", r->next_base, sizeof(r->next_base));
 	r->taking = cube_json_bool(o, "taking", false);
 	r->limits.memory = record_number(o, "memory");
 	r->limits.disk = record_number(o, "disk");
@@ -130,16 +132,18 @@ static json_t *record_mounts(const struct cube_local_record *r)
 
 static json_t *record_object(const struct cube_local_record *r)
 {
-	return json_pack(
-		"{s:i,s:s,s:s,s:s,s:s,s:I,s:I,s:i,s:i,s:s,s:I,s:b,s:s,s:i,s:I,s:i,s:I,s:I,s:b,s:s,s:o}",
-		"version", RECORD_VERSION, "stage", record_stages[r->stage], "template", r->template,
-		"hostname", r->hostname, "reason", r->reason, "memory", (json_int_t)r->limits.memory, "disk",
-		(json_int_t)r->limits.disk, "pids", (int)r->limits.pids, "cpus_milli",
-		(int)r->limits.cpus_milli, "net", r->net == CUBE_NET_OPEN ? "open" : "none", "generation",
-		(json_int_t)r->generation, "still", (int)r->still, "boot", r->boot, "pid", (int)r->init.pid,
-		"pid_start", (json_int_t)r->init.start, "net_pid", (int)r->net_helper.pid, "net_start",
-		(json_int_t)r->net_helper.start, "created", (json_int_t)r->created_wall, "taking",
-		(int)r->taking, "base", r->base, "mounts", record_mounts(r));
+	return json_pack("{s:i,s:s,s:s,s:s,s:s,s:I,s:I,s:i,s:i,s:s,s:I,s:b,s:s,s:i,s:I,s:i,s:I,s:I,s:b,s:s,s:"
+			 "s,s:s,s:o}",
+			 "version", RECORD_VERSION, "stage", record_stages[r->stage], "template", r->template,
+			 "hostname", r->hostname, "reason", r->reason, "memory", (json_int_t)r->limits.memory,
+			 "disk", (json_int_t)r->limits.disk, "pids", (int)r->limits.pids, "cpus_milli",
+			 (int)r->limits.cpus_milli, "net", r->net == CUBE_NET_OPEN ? "open" : "none",
+			 "generation", (json_int_t)r->generation, "still", (int)r->still, "boot", r->boot,
+			 "pid", (int)r->init.pid, "pid_start", (json_int_t)r->init.start, "net_pid",
+			 (int)r->net_helper.pid, "net_start", (json_int_t)r->net_helper.start, "created",
+			 (json_int_t)r->created_wall, "taking", (int)r->taking, "base", r->base,
+			 "next_template", r->next_template, "next_base", r->next_base, "mounts",
+			 record_mounts(r));
 }
 
 static int record_replace(int dir, const struct cube_buf *text)

@@ -48,7 +48,10 @@ struct cube_local_record {
 	bool still;                 /* paused without a freezer (standstill.h) */
 	bool taking;                /* it stands still for a checkpoint */
 	char base[CUBE_ID_MAX + 1]; /* the checkpoint whose files it got last; "": its template's */
-	char boot[40];              /* of the machine, when the processes were started */
+	/* What template and base are once the set that a restore has made is in its place; "": there is none. */
+	char next_template[CUBE_ID_MAX + 1];
+	char next_base[CUBE_ID_MAX + 1];
+	char boot[40]; /* of the machine, when the processes were started */
 	struct cube_local_proc init, net_helper;
 	unsigned n_mounts;
 	struct cube_local_mount mounts[CUBE_LOCAL_MOUNTS];

@@ -2,7 +2,9 @@
 /* A sandbox gets other files: those of a checkpoint, or those of its template. */
 #include "backends/local/checkpoint.h"
 
+#include "backends/base/log.h"
 #include "backends/base/macros.h"
+#include "backends/local/dirs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,6 +29,13 @@ static int restore_halt(struct cube_local *b, struct local_cube *c, bool *ret_ra
 	return cube_local_cube_save(c, err);
 }
 
+/* With the next record: what the files will be of. */
+static void restore_announce(struct local_cube *c, const char *template, const char *base)
+{
+	(void)snprintf(c->rec.next_template, sizeof(c->rec.next_template), "%s", template);
+	(void)snprintf(c->rec.next_base, sizeof(c->rec.next_base), "%s", base);
+}
+
 /* The record says what the files are now; @template NULL: over the same one. */
 static int restore_note(struct cube_local *b, struct local_cube *c, const char *template, const char *base,
 			struct cube_err *err)
@@ -38,6 +47,7 @@ static int restore_note(struct cube_local *b, struct local_cube *c, const char *
 	if (template)
 		(void)snprintf(c->rec.template, sizeof(c->rec.template), "%s", template);
 	(void)snprintf(c->rec.base, sizeof(c->rec.base), "%s", base);
+	restore_announce(c, "", "");
 	c->rec.generation++;
 	rc = cube_local_cube_save(c, err);
 	if (rc == 0 && strcmp(old, base) != 0)
@@ -54,6 +64,28 @@ static int restore_identity(struct cube_local *b, struct local_cube *c,
 	return rc == 0 && strcmp(cp->of, c->id) != 0
 		       ? cube_local_identity(c, cp->hostname, c->rec.hostname, err)
 		       : rc;
+}
+
+/* The copy takes the place of the set. Killed meanwhile: cube_local_restore_finish. */
+static int restore_switch(struct cube_local *b, struct local_cube *c, const char *template, const char *cp,
+			  bool *ret_ran, struct cube_err *err)
+{
+	int rc = cube_local_set_mark(&b->store, c->id, err);
+
+	if (rc == 0) {
+		restore_announce(c, template, cp);
+		rc = restore_halt(b, c, ret_ran, err);
+	}
+	if (rc == 0) {
+		rc = cube_local_set_switch(&b->store, c->id, err);
+		if (rc < 0)
+			restore_announce(c, "", "");
+		if (rc < 0 && *ret_ran) /* nothing has changed: it runs again */
+			(void)cube_local_cube_start(b, c, NULL, NULL);
+	} else {
+		restore_announce(c, "", "");
+	}
+	return rc;
 }
 
 int cube_local_restore(struct cube_backend *base, const char *id, const char *cp, struct cube_cancel *cancel,
@@ -74,14 +106,11 @@ int cube_local_restore(struct cube_backend *base, const char *id, const char *cp
 		rc = cube_local_set_stage(&b->store, cp, c->id, cancel, err);
 	if (rc < 0)
 		return rc;
-	rc = restore_halt(b, c, &ran, err);
-	if (rc == 0) {
-		rc = cube_local_set_switch(&b->store, c->id, err);
-		if (rc < 0 && ran) /* nothing has changed: it runs again */
-			(void)cube_local_cube_start(b, c, NULL, NULL);
-	}
+	rc = restore_switch(b, c, rec.template, cp, &ran, err);
 	if (rc == 0)
 		rc = restore_note(b, c, rec.template, cp, err);
+	if (rc == 0)
+		cube_local_set_unmark(&b->store, c->id);
 	if (rc == 0)
 		rc = restore_identity(b, c, &rec, err);
 	if (rc == 0 && ran)
@@ -124,4 +153,32 @@ int cube_local_create_from(struct cube_local *b, struct local_cube *c, const cha
 	if (rc == 0)
 		rc = cube_local_set_copy(&b->store, cp, c->id, cancel, err);
 	return rc == 0 ? restore_identity(b, c, &rec, err) : rc;
+}
+
+/* ---- after a kill ---- */
+
+static int finish_one(void *ctx, int dir, const char *id)
+{
+	const struct cube_local *b = ctx;
+	struct cube_local_record r;
+	struct cube_err err = {0};
+
+	if (cube_local_record_read(dir, &r, NULL) < 0 || r.next_base[0] == '\0')
+		return 0;
+	if (cube_local_set_marked(&b->store, id)) {
+		memcpy(r.template, r.next_template, sizeof(r.template));
+		memcpy(r.base, r.next_base, sizeof(r.base));
+		r.generation++;
+	}
+	r.next_template[0] = r.next_base[0] = '\0';
+	if (cube_local_record_write(dir, &r, &err) < 0)
+		cube_log(CUBE_LOG_WARNING, "local", "sandbox %s: %s", id, err.text);
+	else
+		cube_local_set_unmark(&b->store, id);
+	return 0;
+}
+
+void cube_local_restore_finish(struct cube_local *b)
+{
+	(void)cube_local_dirs_each(b->cubes, ".", finish_one, b);
 }

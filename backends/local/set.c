@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #define SET_NAME 96 /* bytes of a name here, with NUL */
+#define SET_MARK "restored"
 
 static const char *const set_parts[CUBE_PART_COUNT] = {
 	[CUBE_PART_ROOT] = "root",
@@ -234,6 +235,38 @@ int cube_local_set_switch(const struct cube_local_store *s, const char *to, stru
 	if (renameat2(s->sets, set_name(aside, to, "new"), s->sets, to, RENAME_EXCHANGE) < 0)
 		return cube_fail_errno(err, "cannot put the copy in the place of %s", to);
 	return 0;
+}
+
+static const char *set_mark(char out[SET_NAME + 16], const char *name)
+{
+	(void)snprintf(out, SET_NAME + 16, "%s/" SET_MARK, name);
+	return out;
+}
+
+int cube_local_set_mark(const struct cube_local_store *s, const char *to, struct cube_err *err)
+{
+	char aside[SET_NAME], path[SET_NAME + 16];
+	cube_auto_fd fd = -1;
+
+	if (unlinkat(s->sets, set_mark(path, to), 0) < 0 && errno != ENOENT)
+		return cube_fail_errno(err, "cannot remove a mark of %s", to);
+	fd = openat(s->sets, set_mark(path, set_name(aside, to, "new")),
+		    O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? cube_fail_errno(err, "cannot mark the copy for %s", to) : 0;
+}
+
+bool cube_local_set_marked(const struct cube_local_store *s, const char *to)
+{
+	char path[SET_NAME + 16];
+
+	return faccessat(s->sets, set_mark(path, to), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void cube_local_set_unmark(const struct cube_local_store *s, const char *to)
+{
+	char path[SET_NAME + 16];
+
+	(void)unlinkat(s->sets, set_mark(path, to), 0); /* the next mark finds it, if it is there still */
 }
 
 void cube_local_set_discard(const struct cube_local_store *s, const char *to)

@@ -100,6 +100,10 @@ int cube_local_set_copy(const struct cube_local_store *s, const char *from, cons
 int cube_local_set_stage(const struct cube_local_store *s, const char *from, const char *to,
 			 struct cube_cancel *cancel, struct cube_err *err);
 int cube_local_set_switch(const struct cube_local_store *s, const char *to, struct cube_err *err);
+/* Before the second: the copy has a mark, the set has none. After it: has it been taken? And the mark goes. */
+int cube_local_set_mark(const struct cube_local_store *s, const char *to, struct cube_err *err);
+bool cube_local_set_marked(const struct cube_local_store *s, const char *to);
+void cube_local_set_unmark(const struct cube_local_store *s, const char *to);
 void cube_local_set_discard(const struct cube_local_store *s, const char *to);
 /* Puts an empty layer in the place of one part, which is not mounted any more, in one step. */
 int cube_local_set_empty(const struct cube_local_store *s, const char *id, enum cube_local_part part,
