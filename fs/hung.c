@@ -45,7 +45,8 @@ void cube_hung_init(void)
 	void *at =
 		mmap(NULL, sizeof(*hung_answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	hung_answer = at == MAP_FAILED ? NULL : at;
+	if (at != MAP_FAILED)
+		hung_answer = at;
 }
 
 static void hung_asked(int sig)

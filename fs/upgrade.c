@@ -259,7 +259,9 @@ static bool upgrade_may(const struct cube_process *p, int client)
 
 bool cube_upgrade_knock(struct cube_process *p)
 {
-	int client = accept4(p->door_fd, NULL, NULL, SOCK_CLOEXEC), program = -1;
+	/* cppcheck-suppress nullPointer ; whose address it is does not matter */
+	int client = accept4(p->door_fd, NULL, NULL, SOCK_CLOEXEC);
+	int program = -1;
 
 	if (client < 0)
 		return false;

@@ -100,14 +100,14 @@ int docker_template_commit(struct cube_backend *base, const char *id, const char
 	return docker_commit(d, container, ref, false, labels, CUBE_COUNT(labels), err);
 }
 
-int docker_template_derive(struct cube_backend *base, const char *from, const struct cube_template *t,
+int docker_template_derive(struct cube_backend *b, const char *base, const struct cube_template *t,
 			   const struct cube_template_config *config, struct cube_err *err)
 {
-	struct cube_docker *d = docker_of(base);
+	struct cube_docker *d = docker_of(b);
 	cube_auto(cube_json_auto) json_t *image = NULL, *old = NULL;
-	char ref[DOCKER_IMAGE], from_ref[DOCKER_IMAGE];
+	char ref[DOCKER_IMAGE], base_ref[DOCKER_IMAGE];
 	bool there = false;
-	int rc = docker_template_find(d, from, from_ref, &image, NULL, err);
+	int rc = docker_template_find(d, base, base_ref, &image, NULL, err);
 
 	docker_template_ref(t->name, ref);
 	if (rc == 0)
@@ -118,7 +118,7 @@ int docker_template_derive(struct cube_backend *base, const char *from, const st
 	if (rc == 0 && old != NULL)
 		rc = docker_image_unused(d, t->name, ref, cube_json_str(old, "Id", "-"), NULL, err);
 	return rc == 0 ? docker_image_make(d,
-					   &(struct docker_image_order){.from = from_ref,
+					   &(struct docker_image_order){.from = base_ref,
 									.ref = ref,
 									.name = t->name,
 									.source = t->source,

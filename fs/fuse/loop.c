@@ -4,14 +4,19 @@
 
 #include <errno.h>
 #include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "backends/base/alloc.h"
 #include "fs/fuse/priv.h"
 #include "fs/fuse/room.h"
 
-#define LOOP_IDLE  16
-#define LOOP_SMALL 4096 /* such a request is moved, so that the memory it was read into is another thread's */
+#define LOOP_IDLE    16
+#define LOOP_SIGNAL  (SIGRTMIN + 4)
+#define LOOP_STEP_NS 5000000
+#define LOOP_SMALL   4096 /* such a request is moved, so that the memory it was read into is another thread's */
 
 struct loop {
 	struct fuse_session *se;
@@ -29,6 +34,7 @@ struct loop_thread {
 	struct cube_list list;
 	struct loop *l;
 	pthread_t id;
+	atomic_bool waits; /* for a request */
 	void *room;
 	char small[LOOP_SMALL];
 };
@@ -54,15 +60,14 @@ static int loop_start(struct loop *l)
 	return 0;
 }
 
-/* A thread that waits may be told to end, and does so here and nowhere else. */
 static int loop_receive(struct loop_thread *t, struct fuse_buf *buf)
 {
-	int n, before;
+	int n;
 
 	*buf = (struct fuse_buf){.mem = t->room};
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &before);
+	atomic_store(&t->waits, true);
 	n = fuse_session_receive_buf(t->l->se, buf);
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	atomic_store(&t->waits, false);
 	if (n > 0 && (size_t)n <= sizeof(t->small)) {
 		memcpy(t->small, t->room, (size_t)n);
 		buf->mem = t->small;
@@ -93,6 +98,7 @@ static bool loop_again(struct loop_thread *t)
 	} else {
 		l->count--;
 		cube_list_remove(&t->list);
+		cube_room_give(&l->rooms, t->room); /* who joins the others does not wait for this one */
 		(void)pthread_detach(t->id);
 	}
 	(void)pthread_mutex_unlock(&l->lock);
@@ -115,9 +121,8 @@ static void *loop_serve(void *arg)
 	struct loop_thread *t = arg;
 	struct loop *l = t->l;
 	struct fuse_buf buf;
-	int n = 0, before;
+	int n = 0;
 
-	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
 	while (!fuse_session_exited(l->se)) {
 		if (t->room == NULL)
 			t->room = cube_room_take(&l->rooms);
@@ -130,7 +135,6 @@ static void *loop_serve(void *arg)
 		fuse_session_process_buf(l->se, &buf);
 		cube_wire_served(l->wire);
 		if (!loop_again(t)) {
-			cube_room_give(&l->rooms, t->room);
 			cube_free(t);
 			return NULL;
 		}
@@ -139,7 +143,26 @@ static void *loop_serve(void *arg)
 	return NULL;
 }
 
-/* All that are left: those that wait are told to end, those that serve come to their end. */
+static void loop_woken(int sig)
+{
+	(void)sig;
+}
+
+/* One that waits is woken, again where the signal came just before it waited; one that serves comes to its end. */
+static void loop_join_one(struct loop_thread *t)
+{
+	struct timespec until;
+
+	do {
+		if (atomic_load(&t->waits))
+			(void)pthread_kill(t->id, LOOP_SIGNAL);
+		(void)clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += LOOP_STEP_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+	} while (pthread_timedjoin_np(t->id, NULL, &until) == ETIMEDOUT);
+}
+
 static void loop_join(struct loop *l)
 {
 	struct cube_list *it;
@@ -147,12 +170,10 @@ static void loop_join(struct loop *l)
 	(void)pthread_mutex_lock(&l->lock);
 	l->ended = true;
 	(void)pthread_mutex_unlock(&l->lock);
-	for (it = l->threads.next; it != &l->threads; it = it->next)
-		(void)pthread_cancel(cube_list_entry(it, struct loop_thread, list)->id);
 	while ((it = cube_list_pop(&l->threads)) != NULL) {
 		struct loop_thread *t = cube_list_entry(it, struct loop_thread, list);
 
-		(void)pthread_join(t->id, NULL);
+		loop_join_one(t);
 		cube_room_give(&l->rooms, t->room);
 		cube_free(t);
 	}
@@ -161,8 +182,11 @@ static void loop_join(struct loop *l)
 int cube_fuse_loop(struct fuse_session *se, struct cube_wire *wire, unsigned most)
 {
 	struct loop l = {.se = se, .wire = wire, .most = most};
+	struct sigaction woken = {.sa_handler = loop_woken};
 	int code;
 
+	(void)sigemptyset(&woken.sa_mask);
+	(void)sigaction(LOOP_SIGNAL, &woken, NULL);
 	cube_rooms_init(&l.rooms);
 	cube_list_init(&l.threads);
 	(void)pthread_mutex_init(&l.lock, NULL);
@@ -172,6 +196,7 @@ int cube_fuse_loop(struct fuse_session *se, struct cube_wire *wire, unsigned mos
 	(void)pthread_mutex_unlock(&l.lock);
 	while (code == 0 && !fuse_session_exited(se)) /* who ends it may send this thread a signal */
 		(void)sem_wait(&l.over);
+	fuse_session_exit(se);
 	loop_join(&l);
 	(void)sem_destroy(&l.over);
 	(void)pthread_mutex_destroy(&l.lock);

@@ -31,14 +31,15 @@ static bool wire_in(struct cube_wire *w, void *buf, ssize_t *len, size_t size)
 }
 
 /* Busy first: whoever parks them sees it, or is seen here. */
-static void wire_begin(struct cube_wire *w)
+static bool wire_begin(struct cube_wire *w)
 {
 	atomic_fetch_add(&w->busy, 1);
 	if (!atomic_load(&w->parked))
-		return;
+		return true;
 	atomic_fetch_sub(&w->busy, 1);
-	for (;;)
-		(void)pause();
+	(void)pause();
+	errno = EINTR;
+	return false;
 }
 
 void cube_wire_served(struct cube_wire *w)
@@ -62,7 +63,8 @@ ssize_t cube_wire_read(struct cube_wire *w, int fd, void *buf, size_t size)
 			n = read(fd, buf, size);
 		if (n <= 0)
 			return n;
-		wire_begin(w);
+		if (!wire_begin(w))
+			return -1;
 		if (wire_in(w, buf, &n, size))
 			return n;
 		cube_wire_served(w);

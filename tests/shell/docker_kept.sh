@@ -55,7 +55,7 @@ check_eq "$(cat of/workspace/w)" more
 rmdir of
 wait_for 30 eval '[ "$(boxes)" = 0 ]'
 wait_for 20 rmdir "$T/kept"
-check_eq "$(images)" ''
+wait_for 30 eval '[ -z "$(images)" ]'
 
 echo copied >"$WORK/file"
 mkdir "$T/steps"
