@@ -254,10 +254,12 @@ struct flock;
 int cube_files_getlk(struct cube_files_handle *h, uint64_t owner, struct flock *lock);
 int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct flock *lock, bool wait,
 		     struct cube_cancel *cancel);
-/* A lock is in the way: is it about to go, because another open of the file was closed and is not released yet? True:
- * something was released meanwhile, it may be tried again. Blocks until then, at most until @until (monotonic, ns); what
- * was only one of several descriptors of an open is not waited for again. */
-bool cube_files_lock_soon(struct cube_files_handle *h, uint64_t until);
+/* A lock is in the way: is it about to go, because another open of the file was closed and is not released yet, or has it
+ * gone since *seen (at first: of before it was tried)? True: something was released since, it may be tried again. Blocks
+ * until then, at most until @until (monotonic, ns); what was only one of several descriptors of an open is not waited for
+ * again. */
+unsigned long cube_files_lock_seen(struct cube_files_handle *h);
+bool cube_files_lock_soon(struct cube_files_handle *h, unsigned long *seen, uint64_t until);
 int cube_files_flock(struct cube_files_handle *h, uint64_t owner, int op,
 		     struct cube_cancel *cancel); /* LOCK_NB: at once */
 

@@ -120,10 +120,10 @@ struct cube_files_space {
 	struct cube_list lru; /* directories that are open, the next to be closed first */
 	unsigned n_lru, max_lru;
 	pthread_mutex_t locks;
-	pthread_cond_t released; /* with `locks`: n_released went on */
-	unsigned long n_released;
-	struct cube_flockwait *lockwait;   /* started when needed; under `locks` */
-	struct cube_fwatch *_Atomic watch; /* NULL: nothing is kept. Set once, before the first request */
+	pthread_cond_t released;               /* with `locks`: n_released went on */
+	unsigned long n_releasing, n_released; /* handles whose release has begun, and is done */
+	struct cube_flockwait *lockwait;       /* started when needed; under `locks` */
+	struct cube_fwatch *_Atomic watch;     /* NULL: nothing is kept. Set once, before the first request */
 };
 
 /* ---- node.c ---- */
@@ -388,7 +388,9 @@ void cube_fdirbuf_free(struct cube_fdirbuf *b);
 /* ---- lock.c ---- */
 /* Those of the owners that came through this handle, which is closed. */
 void cube_flock_drop_of(const struct cube_files_handle *h);
-/* A handle is released, and whatever was locked through it. */
+/* A handle is about to be released ... */
+void cube_flock_releasing(struct cube_files_space *s);
+/* ... and is, and whatever was locked through it. */
 void cube_flock_released(struct cube_files_space *s);
 /* All lock owners' descriptors of a node; for its end (detached: voided). */
 void cube_flock_drop_all(struct cube_fnode *n);

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "backends/base/alloc.h"
+#include "backends/base/clock.h"
 #include "fs/files/files_priv.h"
 
 struct lock_owner {
@@ -350,26 +351,43 @@ static bool lock_closing(const struct cube_files_handle *h, bool forget)
 	return any;
 }
 
-bool cube_files_lock_soon(struct cube_files_handle *h, uint64_t until)
+unsigned long cube_files_lock_seen(struct cube_files_handle *h)
 {
-	const struct timespec at = {.tv_sec = (time_t)(until / 1000000000u),
-				    .tv_nsec = (long)(until % 1000000000u)};
 	struct cube_files_space *s = h->n->tree->space;
 	unsigned long seen;
-	int r = 0;
 
 	(void)pthread_mutex_lock(&s->locks);
 	seen = s->n_released;
 	(void)pthread_mutex_unlock(&s->locks);
-	if (!lock_closing(h, false))
-		return false;
+	return seen;
+}
+
+/* A release is counted as begun before its handle can no more be found, and as done when its locks have gone: so whatever
+ * has gone since @seen, or is about to go, is met in one of the three. */
+bool cube_files_lock_soon(struct cube_files_handle *h, unsigned long *seen, uint64_t until)
+{
+	const struct timespec at = {.tv_sec = (time_t)(until / 1000000000u),
+				    .tv_nsec = (long)(until % 1000000000u)};
+	struct cube_files_space *s = h->n->tree->space;
+	bool closing = lock_closing(h, false), soon;
+	int r = 0;
+
 	(void)pthread_mutex_lock(&s->locks);
-	while (s->n_released == seen && r == 0)
+	soon = closing || s->n_released != *seen || s->n_releasing != s->n_released;
+	while (soon && s->n_released == *seen && r == 0)
 		r = pthread_cond_clockwait(&s->released, &s->locks, CLOCK_MONOTONIC, &at);
+	*seen = s->n_released;
 	(void)pthread_mutex_unlock(&s->locks);
-	if (r != 0)
+	if (r != 0 && closing)
 		(void)lock_closing(h, true);
-	return r == 0;
+	return soon && r == 0 && cube_clock_mono() < until;
+}
+
+void cube_flock_releasing(struct cube_files_space *s)
+{
+	(void)pthread_mutex_lock(&s->locks);
+	s->n_releasing++;
+	(void)pthread_mutex_unlock(&s->locks);
 }
 
 void cube_flock_released(struct cube_files_space *s)

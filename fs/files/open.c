@@ -96,6 +96,7 @@ void cube_files_release(struct cube_files_handle *h)
 	if (h == NULL)
 		return;
 	s = h->n->tree->space;
+	cube_flock_releasing(s);
 	(void)pthread_rwlock_wrlock(&s->lock);
 	cube_list_remove(&h->in_node);
 	cube_list_remove(&h->in_tree);

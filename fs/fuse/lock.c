@@ -11,7 +11,7 @@
 #define LOCK_STACK   (128u << 10)
 #define LOCK_THREADS 1024
 #define LOCK_CLOSING                                                                                         \
-	100000000u /* ns: how long the end of an open file is waited for whose descriptor was closed */
+	300000000u /* ns: how long the end of an open file is waited for whose descriptor was closed */
 
 struct lock_call {
 	struct cube_fuse *f;
@@ -148,13 +148,14 @@ static bool lock_taken(int code)
 
 static void lock_set(const struct lock_call *l, bool wait)
 {
+	unsigned long seen = l->handle == NULL ? 0 : cube_files_lock_seen(l->handle);
 	int code = l->handle == NULL ? -ESTALE : lock_do(l, false);
 	uint64_t until = 0;
 
 	while (!wait && lock_taken(code)) {
 		if (until == 0)
 			until = cube_clock_mono() + LOCK_CLOSING;
-		if (!cube_files_lock_soon(l->handle, until))
+		if (!cube_files_lock_soon(l->handle, &seen, until))
 			break;
 		code = lock_do(l, false);
 	}
