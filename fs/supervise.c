@@ -602,7 +602,7 @@ int cube_supervise(struct cube_start *s)
 				 .uid = geteuid(),
 				 .gid = getegid()};
 	struct cube_err err = {0};
-	int line[2], boss[2];
+	int line[2] = {-1, -1}, boss[2] = {-1, -1};
 
 	cube_upgrade_init(&p.upgrade);
 	(void)signal(SIGPIPE, SIG_IGN);
