@@ -53,6 +53,17 @@ static void a_life(struct stage *s)
 	(void)stage_root(s, "rename dev prod");
 }
 
+/* A link that lacked memory may be found broken by the first who uses it only now. */
+static bool works_again(struct stage *s, struct cube_cube *c)
+{
+	for (unsigned i = 0; i < 5000 && c->phase == CUBE_RUNNING; i++) {
+		if (stage_exec(s, c, NULL, "true", NULL) == 0)
+			return true;
+		(void)usleep(1000);
+	}
+	return c->phase != CUBE_RUNNING;
+}
+
 static void once(unsigned long nth)
 {
 	struct stage s;
@@ -71,8 +82,7 @@ static void once(unsigned long nth)
 			continue;
 		assert_true(stage_phase(&s, c, CUBE_RUNNING) || c->phase == CUBE_ERROR ||
 			    c->phase == CUBE_STOPPED);
-		if (c->phase == CUBE_RUNNING)
-			assert_int_equal(stage_exec(&s, c, NULL, "true", NULL), 0);
+		assert_true(works_again(&s, c));
 		(void)snprintf(line, sizeof(line), "destroy %s", name);
 		(void)stage_root(&s, line);
 	}
