@@ -206,9 +206,14 @@ int cube_journal_flush(struct cube_cube *c, struct cube_err *err)
 
 	if (journal_off(c) || (own->journal.len == 0 && own->journal.error == 0))
 		return 0;
-	r = own->journal.error;
-	if (r == 0)
-		r = journal_open(own);
+	if (own->journal.error !=
+	    0) { /* a line is missing for want of memory: all of them are written anew */
+		r = cube_journal_compact(c, err);
+		if (r == 0)
+			cube_buf_reset(&own->journal);
+		return r;
+	}
+	r = journal_open(own);
 	if (r == 0)
 		r = journal_append(own);
 	if (r < 0)

@@ -53,25 +53,6 @@ static void a_life(struct stage *s)
 	(void)stage_root(s, "rename dev prod");
 }
 
-static bool runs(struct stage *s, const struct cube_cube *c)
-{
-	cube_domain_enter(s->d);
-	bool yes = c->phase == CUBE_RUNNING;
-	cube_domain_leave(s->d);
-	return yes;
-}
-
-/* A link that lacked memory may be found broken by the first who uses it only now. */
-static bool works_again(struct stage *s, struct cube_cube *c)
-{
-	for (unsigned i = 0; i < 5000 && runs(s, c); i++) {
-		if (stage_exec(s, c, NULL, "true", NULL) == 0)
-			return true;
-		(void)usleep(1000);
-	}
-	return !runs(s, c);
-}
-
 static void once(unsigned long nth)
 {
 	struct stage s;
@@ -90,7 +71,8 @@ static void once(unsigned long nth)
 			continue;
 		assert_true(stage_phase(&s, c, CUBE_RUNNING) || c->phase == CUBE_ERROR ||
 			    c->phase == CUBE_STOPPED);
-		assert_true(works_again(&s, c));
+		if (c->phase == CUBE_RUNNING)
+			assert_int_equal(stage_exec(&s, c, NULL, "true", NULL), 0);
 		(void)snprintf(line, sizeof(line), "destroy %s", name);
 		(void)stage_root(&s, line);
 	}

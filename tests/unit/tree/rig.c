@@ -31,7 +31,7 @@ static struct {
 	struct cube_conf *conf;
 	struct cube_files_space *files;
 	int keep_fd;
-	uint64_t number; /* of the latest request */
+	_Atomic uint64_t number; /* of the latest request */
 	struct cube_handle *adopted[RIG_HANDLES];
 	pthread_t thread;
 	pthread_mutex_t lock;
