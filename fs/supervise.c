@@ -23,45 +23,32 @@
 #include "backends/base/macros.h"
 #include "backends/registry.h"
 #include "fs/canary.h"
-#include "fs/daemon.h"
 #include "fs/hung.h"
 #include "fs/process.h"
 #include "fs/takeover.h"
 #include "fs/keep/keep.h"
 #include "fs/tree/proc.h"
 
-#define SUPERVISE_READY     "ready"
-#define SUPERVISE_UNMOUNT   'u'
-#define SUPERVISE_EXIT      'x' /* by which signal did this process end? the answer is an int32_t */
-#define SUPERVISE_ANSWER_MS 1000
-#define SUPERVISE_FAILED    1
-#define SUPERVISE_LOOK_MS   200
-#define SUPERVISE_STUCK_NS  UINT64_C(2000000000)
-#define SUPERVISE_SILENT    CUBE_REVIVE_SILENT
-
-/* On the line from the worker to the keeper. */
-struct supervise_ask {
-	int32_t what;
-	int32_t pid;
-};
+#define SUPERVISE_LOOK_MS  200
+#define SUPERVISE_STUCK_NS UINT64_C(2000000000)
+#define SUPERVISE_SILENT   CUBE_REVIVE_SILENT
 
 /* ---- telling who started us ---- */
 
-static void supervise_say(const struct cube_start *s, const char *text)
+void cube_process_say(const struct cube_start *s, const char *text)
 {
 	if (s->ready_fd >= 0)
 		(void)cube_file_write_all(s->ready_fd, text, strlen(text));
 }
 
-/* Returns the exit code. */
-static int supervise_fail(const struct cube_start *s, const struct cube_err *err)
+int cube_process_fail(const struct cube_start *s, const struct cube_err *err)
 {
 	cube_log(CUBE_LOG_ERROR, "start", "%s", err->text);
 	if (s->ready_fd >= 0)
-		supervise_say(s, err->text);
+		cube_process_say(s, err->text);
 	else
 		(void)fprintf(stderr, "cubefs: %s\n", err->text);
-	return SUPERVISE_FAILED;
+	return CUBE_PROCESS_FAILED;
 }
 
 int cube_supervise_wait(int ready_fd, const struct cube_state_dir *state, struct cube_err *err)
@@ -75,7 +62,7 @@ int cube_supervise_wait(int ready_fd, const struct cube_state_dir *state, struct
 			len += (size_t)n;
 		else if (errno != EINTR)
 			break;
-		if (len == strlen(SUPERVISE_READY) && memcmp(text, SUPERVISE_READY, len) == 0)
+		if (len == strlen(CUBE_PROCESS_READY) && memcmp(text, CUBE_PROCESS_READY, len) == 0)
 			return 0;
 	}
 	text[len] = '\0';
@@ -119,7 +106,7 @@ static pid_t supervise_fork(void)
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
-			_exit(SUPERVISE_FAILED);
+			_exit(CUBE_PROCESS_FAILED);
 	}
 	return pid;
 }
@@ -148,16 +135,16 @@ static void keeper_unmount(struct cube_start *s)
 /* One request of the worker; false when there is none. */
 static bool keeper_hear(int line, struct cube_canary *canary, struct cube_start *s)
 {
-	struct supervise_ask ask;
+	struct cube_keeper_ask ask;
 	int32_t signal;
 
 	if (recv(line, &ask, sizeof(ask), MSG_DONTWAIT) != sizeof(ask))
 		return false;
-	if (ask.what == SUPERVISE_UNMOUNT) {
+	if (ask.what == CUBE_KEEPER_UNMOUNT) {
 		cube_canary_done(canary);
 		keeper_unmount(s);
 	}
-	if (ask.what == SUPERVISE_EXIT) {
+	if (ask.what == CUBE_KEEPER_EXIT) {
 		signal = cube_proc_exit_signal(ask.pid);
 		(void)send(line, &signal, sizeof(signal), MSG_NOSIGNAL);
 	}
@@ -317,70 +304,7 @@ static int supervise_watch(pid_t child, const struct supervise_eyes *eyes, bool 
 
 static int supervise_code(int status)
 {
-	return WIFEXITED(status) ? WEXITSTATUS(status) : SUPERVISE_FAILED;
-}
-
-/* ---- worker ---- */
-
-static void worker_ready(void *ctx)
-{
-	struct cube_process *p = ctx;
-
-	supervise_say(p->start, SUPERVISE_READY);
-	cube_close_auto(&p->start->ready_fd);
-	p->start->ready_fd = -1;
-}
-
-static void worker_unmount(void *ctx)
-{
-	const struct cube_process *p = ctx;
-	struct supervise_ask ask = {.what = SUPERVISE_UNMOUNT};
-
-	(void)send(p->keeper_fd, &ask, sizeof(ask), MSG_NOSIGNAL);
-}
-
-/* How did that process end? The keeper is in the namespace of those who use the mount; we may be in one of
- * our own, from which it cannot be seen. One question at a time; a keeper that is gone answers nothing. */
-static int worker_ask_exit(void *ctx, pid_t pid)
-{
-	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
-	const struct cube_process *p = ctx;
-	struct supervise_ask ask = {.what = SUPERVISE_EXIT, .pid = pid};
-	struct pollfd answer = {.fd = p->keeper_fd, .events = POLLIN};
-	int32_t signal = 0;
-
-	(void)pthread_mutex_lock(&one);
-	if (send(p->keeper_fd, &ask, sizeof(ask), MSG_NOSIGNAL) != sizeof(ask) ||
-	    poll(&answer, 1, SUPERVISE_ANSWER_MS) != 1 ||
-	    recv(p->keeper_fd, &signal, sizeof(signal), MSG_DONTWAIT) != sizeof(signal))
-		signal = 0;
-	(void)pthread_mutex_unlock(&one);
-	return signal;
-}
-
-static int worker_run(struct cube_process *p)
-{
-	const struct cube_opts *opts = p->start->opts;
-	struct cube_daemon_options o = {.state_dir = p->start->state.path,
-					.conf = p->start->conf,
-					.fuse_fd = p->fuse_fd,
-					.keep_fd = p->keep_fd,
-					.uid = p->uid,
-					.gid = p->gid,
-					.symlinks_raw = opts->symlinks_raw,
-					.owners_raw = opts->owners_raw,
-					.debug = opts->debug,
-					.p9 = opts->p9,
-					.n_p9 = opts->n_p9,
-					.p9_token_file = opts->p9_token_file,
-					.ready = worker_ready,
-					.unmount = worker_unmount,
-					.ctx = p};
-	struct cube_err err = {0};
-
-	if (p->uid != 0)
-		cube_proc_ask(worker_ask_exit, p);
-	return cube_daemon_run(&o, &err) < 0 ? supervise_fail(p->start, &err) : 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : CUBE_PROCESS_FAILED;
 }
 
 /* ---- supervisor ---- */
@@ -435,7 +359,7 @@ static int supervisor_worker(struct cube_process *p, struct cube_revive *v)
 	cube_revive_done(v);
 	cube_upgrade_drop(&p->upgrade);
 	cube_hung_listen();
-	return worker_run(p);
+	return cube_worker_run(p);
 }
 
 /* Is there to be another worker? Where another program takes over there is another supervisor. */
@@ -465,7 +389,7 @@ static int supervisor_serve(struct cube_process *p, struct cube_revive *v, int s
 			return supervisor_worker(p, v);
 		if (worker < 0) {
 			cube_fail_errno(&err, "the worker cannot be started");
-			return supervise_fail(p->start, &err);
+			return cube_process_fail(p->start, &err);
 		}
 		cube_close_auto(&p->start->ready_fd);
 		p->start->ready_fd = -1;
@@ -487,9 +411,9 @@ int cube_supervisor_go(struct cube_process *p)
 	signal_fd = supervise_signals();
 	if (signal_fd < 0) {
 		cube_fail_errno(&err, "signalfd");
-		return supervise_fail(p->start, &err);
+		return cube_process_fail(p->start, &err);
 	}
-	code = cube_revive_init(&v, p->keep_fd, &err) < 0 ? supervise_fail(p->start, &err)
+	code = cube_revive_init(&v, p->keep_fd, &err) < 0 ? cube_process_fail(p->start, &err)
 							  : supervisor_serve(p, &v, signal_fd);
 	cube_upgrade_drop(&p->upgrade);
 	cube_close_auto(&p->boss_fd);
@@ -505,7 +429,7 @@ static int supervisor_run(struct cube_process *p)
 
 	(void)prctl(PR_SET_NAME, "cubefs-super");
 	if (cube_supervisor_prepare(p, false, &err) < 0 || cube_keep_make(&p->keep_fd, &err) < 0)
-		return supervise_fail(p->start, &err);
+		return cube_process_fail(p->start, &err);
 	cube_mount_let_go(&p->start->mount);
 	return cube_supervisor_go(p);
 }
@@ -565,7 +489,7 @@ static int keeper_run(struct cube_process *p, int line[2], int boss[2])
 	p->fuse_fd = -1;
 	if (supervisor < 0) {
 		cube_fail_errno(&err, "the supervisor cannot be started");
-		status = supervise_fail(s, &err);
+		status = cube_process_fail(s, &err);
 		keeper_unmount(s);
 		return status;
 	}
@@ -610,7 +534,7 @@ int cube_supervise(struct cube_start *s)
 	cube_state_dir_sign(&s->state, getpid());
 	if (supervise_pairs(line, boss) < 0) {
 		cube_fail_errno(&err, "socket pair");
-		return supervise_fail(s, &err);
+		return cube_process_fail(s, &err);
 	}
 	p.mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	if (cube_mount_attach(&s->mount, s->opts->allow_other, &p.fuse_fd, &err) < 0) {
@@ -619,7 +543,7 @@ int cube_supervise(struct cube_start *s)
 			(void)close(line[i]);
 			(void)close(boss[i]);
 		}
-		return supervise_fail(s, &err);
+		return cube_process_fail(s, &err);
 	}
 	return keeper_run(&p, line, boss);
 }
