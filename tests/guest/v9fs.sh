@@ -19,7 +19,7 @@ not_run() {
 }
 
 all_tests() {
-	find "$HERE/../shell" -name '*.sh' ! -name lib.sh ! -name as.sh ! -name stage.sh -printf '%f\n' | sed 's/\.sh$//' | sort
+	find "$HERE/../shell" -name '*.sh' ! -name lib.sh ! -name loads.sh ! -name as.sh ! -name stage.sh -printf '%f\n' | sed 's/\.sh$//' | sort
 }
 
 choose_tests() { # [TEST...]

@@ -3,6 +3,7 @@
 # The worker is killed, again and again, under whatever may be going on: the mount stays, and nobody notices.
 # Fifteen times under load, which is what CI has the time for; a hundred times with CUBEFS_TEST_LONG=1.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/loads.sh"
 allow_log 'warning supervise the worker ended \(signal 9\): another one takes over'
 start_cubefs --9p "unix:$WORK/9p"
 sandbox dev
@@ -137,26 +138,6 @@ for i in $(seq 30); do
 done
 tar -C "$WORK/tree" -cf "$WORK/tree.tar" .
 
-stopped() { [ -e "$WORK/stop" ]; }
-
-exec_state() { # for who looks for the cause
-	cat "$D/sessions/s/exit" "$D/sessions/s/status"
-	tail -n 2 "$F/counted"
-	tail -n 5 "$D/error" "$MNT/error"
-	grep . "$D"/jobs/*/cmd | tail -n 5
-}
-load_exec() {
-	local n=0 out
-	until stopped; do
-		n=$((n + 1))
-		mkdir "$D/sessions/s" || return 1
-		put "$D/sessions/s/exec" "echo $n >>/tmp/counted; echo out $n" || return 1
-		out=$(cat "$D/sessions/s/exec") || return 1
-		[ "$out" = "out $n" ] || { echo "command $n gave '$out'"; exec_state; return 1; }
-		rmdir "$D/sessions/s" || return 1
-	done
-	echo "$n" >"$WORK/counted"
-}
 load_jobs() {
 	local n=0
 	until stopped; do
@@ -180,55 +161,14 @@ load_tar() {
 		rm -r "$F/u" || return 1
 	done
 }
-load_append() {
-	local n=0
-	exec 5>>"$F/log"
-	until stopped; do
-		n=$((n + 1))
-		echo "entry $n" >&5 || return 1
-	done
-	exec 5>&-
-	echo "$n" >"$WORK/appended"
-}
-load_cubes() {
-	local n=0
-	until stopped; do
-		n=$((n + 1))
-		mkdir "$MNT/box$n" || return 1
-		put "$MNT/box$n/ctl" 'wait running 60' || return 1
-		rmdir "$MNT/box$n" || return 1
-	done
-}
 SEQ=$(seq 2000 | cksum)
-names=(exec jobs tar append cubes)
-end_loads() {
-	: >"$WORK/stop"
-	cd /
-	exec 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
-	wait "${pids[@]}" || true
-}
-on_exit end_loads
-pids=()
-for name in "${names[@]}"; do
-	"load_$name" >"$WORK/load.$name" 2>&1 &
-	pids+=($!)
-done
+start_loads exec jobs tar append cubes
 deaths=15
 [ -z "${CUBEFS_TEST_LONG-}" ] || deaths=100
 for n in $(seq "$deaths"); do
 	sleep "0.$((n * 7 % 10))"
 	kill_worker
-	for i in "${!pids[@]}"; do
-		if daemon_ended "${pids[i]}"; then
-			fail "after $n deaths, ${names[i]}: $(cat "$WORK/load.${names[i]}"; tail -n 3 "$MNT/error")"
-		fi
-	done
+	loads_run "after $n deaths"
 done
-: >"$WORK/stop"
-for i in "${!pids[@]}"; do
-	wait "${pids[i]}" || fail "${names[i]}: $(cat "$WORK/load.${names[i]}")"
-done
-check_eq "$(cat "$F/counted")" "$(seq "$(cat "$WORK/counted")")" 'commands that ran'
+finish_loads
 check_eq "$(cat "$F/jobs")" "$(seq "$(cat "$WORK/jobs")")" 'jobs that ran'
-check_eq "$(cat "$F/log")" "$(for i in $(seq "$(cat "$WORK/appended")"); do echo "entry $i"; done)" 'what was appended'
-check_eq "$(cut -d ' ' -f 1 "$MNT/list")" dev 'sandboxes'

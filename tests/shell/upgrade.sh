@@ -3,6 +3,7 @@
 # Another program takes over under load: nothing is lost, nothing is done twice, nobody sees an error. One that cannot is
 # refused, or gives it back.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/loads.sh"
 allow_log 'error supervise the worker ended|warning supervise .*another one takes over'
 # As a package has it: a program and its agent, replaced by others under the same names.
 install_cubefs() { # PROGRAM
@@ -111,25 +112,10 @@ check_eq "$(run dev 'echo on')" on
 
 # ---- under load ----
 
-stopped() { [ -e "$WORK/stop" ]; }
-load_exec() {
-	local n=0 out
-	until stopped; do
-		n=$((n + 1))
-		mkdir "$D/sessions/s" || return 1
-		put "$D/sessions/s/exec" "echo $n >>/tmp/counted; echo out $n" || return 1
-		out=$(cat "$D/sessions/s/exec") || return 1
-		[ "$out" = "out $n" ] || { echo "command $n gave '$out'"; return 1; }
-		rmdir "$D/sessions/s" || return 1
-	done
-	echo "$n" >"$WORK/counted"
-}
 load_files() {
 	local n=0
-	exec 5>>"$F/log"
 	until stopped; do
 		n=$((n + 1))
-		echo "entry $n" >&5 || return 1
 		mkdir "$F/d" || return 1
 		echo "$n" >"$F/d/a" || return 1
 		mv "$F/d/a" "$F/d/b" || return 1
@@ -137,48 +123,15 @@ load_files() {
 		rm "$F/d/b" || return 1
 		rmdir "$F/d" || return 1
 	done
-	exec 5>&-
-	echo "$n" >"$WORK/entries"
 }
-load_cubes() {
-	local n=0
-	until stopped; do
-		n=$((n + 1))
-		mkdir "$MNT/box$n" || return 1
-		put "$MNT/box$n/ctl" 'wait running 60' || return 1
-		rmdir "$MNT/box$n" || return 1
-	done
-}
-names=(exec files cubes)
-end_loads() {
-	: >"$WORK/stop"
-	cd /
-	exec 5>&- 6>&-
-	wait "${pids[@]}" || true
-}
-on_exit end_loads
-pids=()
-for name in "${names[@]}"; do
-	"load_$name" >"$WORK/load.$name" 2>&1 &
-	pids+=($!)
-done
+start_loads exec append files cubes
 programs=(fs/cubefs tests/shell/cubefs-next)
 for n in $(seq 10); do
 	sleep "0.$((n * 7 % 10))"
 	check upgrade "${programs[n % 2]}"
-	for i in "${!pids[@]}"; do
-		if daemon_ended "${pids[i]}"; then
-			fail "after $n upgrades, ${names[i]}: $(cat "$WORK/load.${names[i]}"; tail -n 3 "$MNT/error")"
-		fi
-	done
+	loads_run "after $n upgrades"
 done
-: >"$WORK/stop"
-for i in "${!pids[@]}"; do
-	wait "${pids[i]}" || fail "${names[i]}: $(cat "$WORK/load.${names[i]}")"
-done
-check_eq "$(cat "$F/counted")" "$(seq "$(cat "$WORK/counted")")" 'commands that ran'
-check_eq "$(cat "$F/log")" "$(for i in $(seq "$(cat "$WORK/entries")"); do echo "entry $i"; done)" 'what was appended'
-check_eq "$(cut -d ' ' -f 1 "$MNT/list")" dev 'sandboxes'
+finish_loads
 
 # ---- somebody else may not ----
 
