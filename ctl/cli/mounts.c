@@ -44,32 +44,36 @@ static char *mounts_field(char *line, unsigned n)
 	return line;
 }
 
-static uid_t mounts_user(const char *options)
+/* The number behind @name; the highest where there is none. */
+static uint32_t mounts_number(const char *options, const char *name)
 {
-	const char *at = strstr(options, "user_id=");
-	uint64_t uid = (uint64_t)-1;
+	const char *at = strstr(options, name);
+	uint64_t number = (uint64_t)-1;
 
 	if (at != NULL) {
 		char digits[16] = "";
 
-		(void)snprintf(digits, sizeof(digits), "%.*s", (int)strspn(at + 8, "0123456789"), at + 8);
-		(void)cube_num_u64(digits, UINT32_MAX, &uid);
+		at += strlen(name);
+		(void)snprintf(digits, sizeof(digits), "%.*s", (int)strspn(at, "0123456789"), at);
+		(void)cube_num_u64(digits, UINT32_MAX, &number);
 	}
-	return (uid_t)uid;
+	return (uint32_t)number;
 }
 
 /* "... - TYPE SOURCE OPTIONS": is it ours, and whose? */
-static bool mounts_is_ours(const char *line, uid_t *ret_user)
+static bool mounts_is_ours(const char *line, struct cube_mounts_owner *ret)
 {
 	const char *separator = strstr(line, " - ");
 
 	if (separator == NULL || strncmp(separator, " - fuse.cubefs ", 15) != 0)
 		return false;
-	*ret_user = mounts_user(separator);
+	*ret = (struct cube_mounts_owner){.user = mounts_number(separator, "user_id="),
+					  .group = mounts_number(separator, "group_id=")};
 	return true;
 }
 
-int cube_mounts_each(int (*each)(void *ctx, const char *path, uid_t user), void *ctx)
+int cube_mounts_each(int (*each)(void *ctx, const char *path, const struct cube_mounts_owner *owner),
+		     void *ctx)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	char *line = NULL;
@@ -79,25 +83,25 @@ int cube_mounts_each(int (*each)(void *ctx, const char *path, uid_t user), void 
 	if (f == NULL)
 		return -errno;
 	while (r == 0 && getline(&line, &size, f) > 0) {
-		uid_t user;
+		struct cube_mounts_owner owner;
 		char *path;
 
-		if (!mounts_is_ours(line, &user))
+		if (!mounts_is_ours(line, &owner))
 			continue;
 		path = mounts_field(line, 4);
 		if (path == NULL)
 			continue;
 		mounts_unescape(path);
-		r = each(ctx, path, user);
+		r = each(ctx, path, &owner);
 	}
 	(free)(line); /* getline's own memory, not ours */
 	(void)fclose(f);
 	return r;
 }
 
-static int mounts_compare(void *ctx, const char *path, uid_t user)
+static int mounts_compare(void *ctx, const char *path, const struct cube_mounts_owner *owner)
 {
-	(void)user;
+	(void)owner;
 	return strcmp(ctx, path) == 0;
 }
 
@@ -113,11 +117,11 @@ struct only {
 	unsigned count;
 };
 
-static int mounts_count(void *ctx, const char *path, uid_t user)
+static int mounts_count(void *ctx, const char *path, const struct cube_mounts_owner *owner)
 {
 	struct only *o = ctx;
 
-	if (user != getuid())
+	if (owner->user != getuid())
 		return 0;
 	o->count++;
 	if (o->path == NULL)

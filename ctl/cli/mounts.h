@@ -8,9 +8,16 @@
 
 #include "backends/base/err.h"
 
-/* Calls @each for every mount of type fuse.cubefs with its (unescaped) mount point and the user who mounted it, in
- * the order of mounting; a non-zero result ends the walk and is returned. -errno where the list cannot be read. */
-int cube_mounts_each(int (*each)(void *ctx, const char *path, uid_t user), void *ctx);
+/* Who mounted it. The kernel lets in whoever is both, and nobody else, root included (fuse(8)). */
+struct cube_mounts_owner {
+	uid_t user;
+	gid_t group;
+};
+
+/* Calls @each for every mount of type fuse.cubefs with its (unescaped) mount point and who mounted it, in the order of
+ * mounting; a non-zero result ends the walk and is returned. -errno where the list cannot be read. */
+int cube_mounts_each(int (*each)(void *ctx, const char *path, const struct cube_mounts_owner *owner),
+		     void *ctx);
 
 /* Is @path (absolute, no link in it) one? */
 bool cube_mounts_has(const char *path);

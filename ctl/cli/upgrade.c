@@ -22,15 +22,15 @@
 
 struct upgrade_mount {
 	const char *path;
-	uid_t user; /* who mounted it */
+	struct cube_mounts_owner owner;
 };
 
-static int upgrade_compare(void *ctx, const char *path, uid_t user)
+static int upgrade_compare(void *ctx, const char *path, const struct cube_mounts_owner *owner)
 {
 	struct upgrade_mount *m = ctx;
 
 	if (strcmp(path, m->path) == 0)
-		m->user = user; /* the last one is on top */
+		m->owner = *owner; /* the last one is on top */
 	return 0;
 }
 
@@ -42,13 +42,14 @@ static char *upgrade_state(const struct upgrade_mount *m)
 	int line[2];
 	pid_t pid;
 
-	if (m->user == geteuid())
+	if (m->owner.user == geteuid())
 		return cube_cli_state(m->path);
 	if (pipe2(line, O_CLOEXEC) < 0)
 		return NULL;
 	pid = fork();
 	if (pid == 0) {
-		if (setresuid(m->user, m->user, m->user) == 0)
+		if (setresgid(m->owner.group, m->owner.group, m->owner.group) == 0 &&
+		    setresuid(m->owner.user, m->owner.user, m->owner.user) == 0)
 			state = cube_cli_state(m->path);
 		_exit(state != NULL && cube_file_write_all(line[1], state, strlen(state)) == 0 ? 0 : 1);
 	}
@@ -101,7 +102,7 @@ static int upgrade_ask(int fd, struct cube_err *err)
 
 static int upgrade_mount(const char *given, struct cube_err *err)
 {
-	struct upgrade_mount m = {.user = (uid_t)-1};
+	struct upgrade_mount m = {.owner = {.user = (uid_t)-1, .group = (gid_t)-1}};
 	cube_auto_str state = NULL;
 	cube_auto_fd fd = -1;
 	char path[PATH_MAX];
@@ -111,7 +112,7 @@ static int upgrade_mount(const char *given, struct cube_err *err)
 		return r;
 	m.path = path;
 	(void)cube_mounts_each(upgrade_compare, &m);
-	if (geteuid() != 0 && m.user != geteuid())
+	if (geteuid() != 0 && m.owner.user != geteuid())
 		return cube_fail(err, -EPERM, "%s: only who mounted it and root may upgrade it", path);
 	state = upgrade_state(&m);
 	if (state == NULL)

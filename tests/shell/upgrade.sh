@@ -140,6 +140,22 @@ if [ "$TEST_UID" -eq 0 ] && id nobody >/dev/null 2>&1; then
 	check_match "$out" 'only who mounted it and root may upgrade it'
 fi
 
+# ---- root may, though it is another's and root cannot look into it ----
+
+if [ "$TEST_UID" -eq 0 ] && id nobody >/dev/null 2>&1 && [ "$(stat -c %a /dev/fuse)" = 666 ]; then
+	mkdir "$WORK/other"
+	chown nobody: "$WORK/other"
+	as_nobody() {
+		setpriv --reuid nobody --regid "$(id -g nobody)" --clear-groups env HOME="$WORK/other" "$@"
+	}
+	check as_nobody cubefs --state "$WORK/other/state" "$WORK/other/mnt"
+	on_exit eval "umount -l '$WORK/other/mnt' 2>/dev/null || true"
+	expect_errno EACCES ls "$WORK/other/mnt"
+	check cubefs upgrade "$WORK/other/mnt"
+	check_match "$(tail -n 20 "$WORK/other/state/cubefs.log")" 'has taken over'
+	check as_nobody cubefs umount "$WORK/other/mnt"
+fi
+
 # ---- an orderly end by the new program ----
 
 stop_cubefs
