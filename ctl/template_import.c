@@ -74,6 +74,8 @@ static void import_end(struct cube_import *i)
 	}
 	if (i->code == 0) {
 		t->unsaved = false;
+		if (i->made.name[0] != '\0')
+			t->info = i->made;
 		(void)snprintf(t->info.state, sizeof(t->info.state), "ready");
 		(void)snprintf(t->info.source, sizeof(t->info.source), "%s", i->source);
 		cube_template_say(t, "ready");
@@ -91,7 +93,7 @@ static void import_end(struct cube_import *i)
 	if (i->code < 0 && t->unsaved)
 		(void)cube_template_remove(t, &err);
 	else
-		(void)cube_service_refresh(i->domain, t->service, NULL, &err); /* size, fingerprint */
+		(void)cube_service_refresh(i->domain, t->service, NULL, &err); /* what else is new there */
 }
 
 static void import_free(struct cube_import *i)
@@ -102,12 +104,23 @@ static void import_free(struct cube_import *i)
 	cube_free(i);
 }
 
-/* What it says of its programs, known before anybody who waits for it is woken. */
-static void import_config(struct cube_import *i, struct cube_template_config *config)
+static void import_listed(void *ctx, const struct cube_template *t)
 {
+	struct cube_import *i = ctx;
+
+	if (strcmp(t->name, i->entry->info.name) == 0)
+		i->made = *t;
+}
+
+/* What it says of its programs, its size and its fingerprint, known before anybody who waits for it is woken. */
+static void import_learn(struct cube_import *i, struct cube_template_config *config)
+{
+	struct cube_backend *b = i->entry->service->backend;
+
 	if (i->code == 0)
-		i->code = cube_backend_template_config(i->entry->service->backend, i->entry->info.name,
-						       config, &i->err);
+		i->code = cube_backend_template_config(b, i->entry->info.name, config, &i->err);
+	if (i->code == 0)
+		(void)cube_backend_template_list(b, import_listed, i, NULL);
 }
 
 static int import_make(struct cube_import *i)
@@ -141,7 +154,7 @@ static void import_run(struct cube_work *w)
 
 	cube_template_config_init(&config);
 	i->code = i->of != NULL ? cube_keep_run(i) : import_make(i);
-	import_config(i, &config);
+	import_learn(i, &config);
 	cube_domain_enter(d);
 	cube_template_config_done(&i->entry->config);
 	i->entry->config = config;

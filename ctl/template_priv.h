@@ -45,6 +45,7 @@ struct cube_import {
 	struct cube_waiter waits; /* for `of`, and for what was of that name */
 	struct cube_template_keys keys;
 	bool uefi, tpm, specialized;
+	struct cube_template made; /* as the backend lists it then; name "": it does not */
 	int code;
 	struct cube_err err;
 	void (*done)(struct cube_import *i); /* NULL: nobody waits */

@@ -457,6 +457,26 @@ static void import_is_waited_for(void **state)
 	stage_close(&s);
 }
 
+/* Who is told that it is there finds its size, however long the next list takes. */
+static void import_is_known(void **state)
+{
+	struct cube_template_entry *t;
+	struct stage s;
+	char path[96], line[128];
+
+	(void)state;
+	stage_open(&s, "[backend mem]\nkind=mem\ndelay=template_list:300\n");
+	t = template_make(&s, "mine");
+	(void)snprintf(path, sizeof(path), "%s/source", s.dir);
+	assert_int_equal(cube_file_mkdir_path(path, 0755), 0);
+	(void)snprintf(line, sizeof(line), "import %s", path);
+	expect(&s, CUBE_SCOPE_TEMPLATE, t, line, 0, "");
+	assert_string_equal(t->info.state, "ready");
+	assert_true(t->info.size != UINT64_MAX);
+	template_unref(&s, t);
+	stage_close(&s);
+}
+
 /* ---- Usage ---- */
 
 static void usage(void **state)
@@ -510,6 +530,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_older_list_is_no_news, stage_setup, stage_teardown),
 		cmocka_unit_test_setup_teardown(templates_outlive_the_daemon, stage_setup, stage_teardown),
 		cmocka_unit_test(import_is_waited_for),
+		cmocka_unit_test(import_is_known),
 		cmocka_unit_test_setup_teardown(usage, stage_setup, stage_teardown),
 		cmocka_unit_test(tables_are_sound),
 	};
