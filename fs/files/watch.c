@@ -321,7 +321,7 @@ void cube_files_tell(struct cube_files_space *s)
 	int waiting = 0;
 	ssize_t n;
 
-	if (w == NULL || atomic_load(&w->n) == 0)
+	if (w == NULL)
 		return;
 	(void)pthread_mutex_lock(&w->telling);
 	do {
