@@ -191,13 +191,6 @@ static int lock_try_flock(void *ctx)
 	return flock(t->fd->fd, t->op) < 0 ? -errno : 0;
 }
 
-static int lock_unlock(const struct cube_ffd *reads, const struct cube_ffd *writes, const struct flock *lock)
-{
-	int r = reads != NULL ? lock_set(reads, lock, F_OFD_SETLK) : 0;
-
-	return writes != NULL && r == 0 ? lock_set(writes, lock, F_OFD_SETLK) : r;
-}
-
 /* The owner has no lock, or loses what it has with its descriptions. */
 static void lock_forget(const struct cube_files_handle *h, uint64_t owner)
 {
@@ -221,24 +214,47 @@ static int lock_give_up_reads(const struct cube_ffd *reads, const struct flock *
 	return lock_set(reads, &l, F_OFD_SETLK);
 }
 
-int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct flock *lock, bool wait,
-		     struct cube_cancel *cancel)
+static int lock_unlock(struct cube_files_handle *h, uint64_t owner, const struct flock *lock)
+{
+	cube_auto_ffd reads = NULL;
+	cube_auto_ffd writes = NULL;
+	int r = 0;
+
+	lock_get(h, owner, &reads, &writes);
+	if (reads != NULL)
+		r = lock_set(reads, lock, F_OFD_SETLK);
+	if (writes != NULL && r == 0)
+		r = lock_set(writes, lock, F_OFD_SETLK);
+	if (r == 0 && lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0)
+		lock_forget(h, owner);
+	return r;
+}
+
+static bool lock_has(const struct cube_files_handle *h, uint64_t owner, const struct cube_ffd *f)
+{
+	struct cube_files_space *s = h->n->tree->space;
+	const struct lock_owner *o;
+	bool has;
+
+	(void)pthread_mutex_lock(&s->locks);
+	o = lock_find_locked(h->n, owner);
+	has = o != NULL && (o->reads == f || o->writes == f);
+	(void)pthread_mutex_unlock(&s->locks);
+	return has;
+}
+
+/* *ret_kept: the owner has the description that was locked; else another thread of his gave all up meanwhile, and this
+ * lock, which came behind that, is about to go with it. */
+static int lock_take(struct cube_files_handle *h, uint64_t owner, const struct flock *lock, bool wait,
+		     struct cube_cancel *cancel, bool *ret_kept)
 {
 	cube_auto_ffd reads = NULL;
 	cube_auto_ffd writes = NULL;
 	struct lock_try t = {.lock = lock};
 	bool writable;
-	int r = lock_check(h, lock);
+	int r = 0;
 
-	if (r < 0)
-		return r;
 	lock_get(h, owner, &reads, &writes);
-	if (lock->l_type == F_UNLCK) {
-		r = lock_unlock(reads, writes, lock);
-		if (r == 0 && lock->l_whence == SEEK_SET && lock->l_start == 0 && lock->l_len == 0)
-			lock_forget(h, owner);
-		return r;
-	}
 	writable = writes != NULL || (h->flags & O_ACCMODE) != O_RDONLY;
 	if (writable && writes == NULL)
 		r = lock_open(h, owner, true, &writes);
@@ -253,7 +269,24 @@ int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct f
 	t.fd = writable ? writes : reads;
 	r = wait ? cube_flockwait(h->n->tree->space, cancel, lock_try_range, &t)
 		 : lock_set(t.fd, lock, F_OFD_SETLK);
+	*ret_kept = lock_has(h, owner, t.fd);
 	return cube_fhandle_ok(h) < 0 ? -ESTALE : r;
+}
+
+int cube_files_setlk(struct cube_files_handle *h, uint64_t owner, const struct flock *lock, bool wait,
+		     struct cube_cancel *cancel)
+{
+	bool kept = true;
+	int r = lock_check(h, lock);
+
+	if (r < 0)
+		return r;
+	if (lock->l_type == F_UNLCK)
+		return lock_unlock(h, owner, lock);
+	do
+		r = lock_take(h, owner, lock, wait, cancel, &kept);
+	while (r == 0 && !kept);
+	return r;
 }
 
 /* The @index-th owner's description and process; false: there are no more. */

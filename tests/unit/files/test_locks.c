@@ -337,13 +337,44 @@ static void test_cancelled_keeps(void **state)
 	stage_close(&s);
 }
 
+/* One thread waits while another gives up all that their process has: what the first gets then is his. */
+static void test_given_up(void **state)
+{
+	struct cube_files_handle *a, *b;
+	struct waiting w;
+	struct stage s;
+
+	(void)state;
+	stage_open(&s);
+	stage_write(&s, "f", "");
+	a = open_it(&s, O_RDWR);
+	b = open_it(&s, O_RDWR);
+	for (int close = 0; close < 2; close++) {
+		assert_int_equal(lock(a, ME, F_WRLCK, 5, 1), 0);
+		w = (struct waiting){.h = b, .owner = YOU};
+		wait_start(&w);
+		(void)poll(NULL, 0, 20);
+		assert_int_equal(atomic_load(&w.result), 1);
+		assert_int_equal(close ? cube_files_flush(a, YOU) : lock(b, YOU, F_UNLCK, 0, 0), 0);
+		assert_int_equal(lock(a, ME, F_UNLCK, 0, 0), 0);
+		(void)pthread_join(w.thread, NULL);
+		assert_int_equal(w.result, 0);
+		assert_int_equal(lock(a, ME, F_RDLCK, 5, 1), -EAGAIN);
+		assert_int_equal(lock(b, YOU, F_UNLCK, 0, 0), 0);
+		assert_int_equal(lock(a, ME, F_RDLCK, 5, 1), 0);
+	}
+	cube_files_release(a);
+	cube_files_release(b);
+	stage_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_owners),          cmocka_unit_test(test_access),
 		cmocka_unit_test(test_of_handles),      cmocka_unit_test(test_inside),
 		cmocka_unit_test(test_waits),           cmocka_unit_test(test_cancelled),
-		cmocka_unit_test(test_cancelled_keeps),
+		cmocka_unit_test(test_cancelled_keeps), cmocka_unit_test(test_given_up),
 	};
 
 	stage_main();
