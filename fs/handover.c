@@ -237,7 +237,7 @@ int cube_handover_conf(const struct cube_conf *conf, struct cube_buf *out)
 		if (cube_conf_section_name(s)[0] != '\0')
 			(void)cube_buf_printf(out, "[%s]\n", cube_conf_section_name(s));
 		for (size_t k = 0; (key = cube_conf_key(s, k)) != NULL; k++)
-			(void)cube_buf_printf(out, "%s = %s\n", key, cube_conf_get(s, key));
+			(void)cube_buf_printf(out, "%s=%s\n", key, cube_conf_get(s, key));
 	}
 	return out->error;
 }
