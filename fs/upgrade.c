@@ -17,14 +17,14 @@
 #include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
+#include "ctl/cli/cli.h"
 #include "ctl/version.h"
 #include "fs/canary.h"
+#include "fs/daemon.h"
 #include "fs/handover.h"
 #include "fs/process.h"
 #include "fs/takeover.h"
 
-#define UPGRADE_NAME     "upgrade"
-#define UPGRADE_ASK      "cubefs upgrade 1" /* what comes through the door, with the program */
 #define UPGRADE_BEGIN    'b'
 #define UPGRADE_FOLLOW   'k'
 #define UPGRADE_DRAIN_NS UINT64_C(15000000000)
@@ -154,7 +154,7 @@ static void upgrade_begin(struct cube_process *p, pid_t worker)
 	cube_log(CUBE_LOG_INFO, "upgrade", "another program takes over from cubefs %s", CUBEFS_VERSION);
 	u->stage = CUBE_UPGRADE_DRAINS;
 	u->until = cube_clock_mono() + UPGRADE_DRAIN_NS;
-	(void)kill(worker, SIGUSR1);
+	(void)kill(worker, CUBE_DAEMON_DRAIN);
 }
 
 static void upgrade_done(struct cube_process *p)
@@ -222,10 +222,11 @@ int cube_upgrade_door(const char *state_dir)
 
 	if (dir < 0 || door < 0)
 		return -errno;
-	(void)unlinkat(dir, UPGRADE_NAME, 0); /* of a daemon that was killed: the directory is ours */
-	(void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" UPGRADE_NAME, dir);
-	if (bind(door, (struct sockaddr *)&a, sizeof(a)) < 0 || fchmodat(dir, UPGRADE_NAME, 0600, 0) < 0 ||
-	    listen(door, UPGRADE_KNOCKERS) < 0)
+	/* Of a daemon that was killed: the directory is ours. */
+	(void)unlinkat(dir, CUBE_CLI_UPGRADE_DOOR, 0);
+	(void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" CUBE_CLI_UPGRADE_DOOR, dir);
+	if (bind(door, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+	    fchmodat(dir, CUBE_CLI_UPGRADE_DOOR, 0600, 0) < 0 || listen(door, UPGRADE_KNOCKERS) < 0)
 		return -errno;
 	return cube_steal_fd(&door);
 }
@@ -234,14 +235,14 @@ int cube_upgrade_door(const char *state_dir)
 static int upgrade_listen(int client)
 {
 	struct pollfd poll_in = {.fd = client, .events = POLLIN};
-	char text[sizeof(UPGRADE_ASK)] = "";
+	char text[sizeof(CUBE_CLI_UPGRADE_ASK)] = "";
 	int program = -1;
 	unsigned n = 0;
 
 	if (poll(&poll_in, 1, UPGRADE_KNOCK_MS) != 1 ||
 	    cube_fd_recv(client, text, sizeof(text) - 1, &program, 1, &n) <= 0 || n != 1)
 		return -EINVAL;
-	if (strcmp(text, UPGRADE_ASK) == 0)
+	if (strcmp(text, CUBE_CLI_UPGRADE_ASK) == 0)
 		return program;
 	cube_close_auto(&program);
 	return -EINVAL;

@@ -20,6 +20,10 @@ struct cube_cli_9p {
  * gives the exit code of the program: 0, 1 for a failure, 2 for a usage error; `sh` the shell's own. */
 int cube_cli_umount(int argc, char **argv);
 int cube_cli_upgrade(int argc, char **argv);
+/* The socket in the state directory at which the daemon is asked to upgrade, and what is said there, with a descriptor of
+ * the program. The answer: "ok", or "no SENTENCE". */
+#define CUBE_CLI_UPGRADE_DOOR "upgrade"
+#define CUBE_CLI_UPGRADE_ASK  "cubefs upgrade 1"
 /* @p9 says what 9P has to say, as backends do: ok, what, what to do. */
 int cube_cli_doctor(int argc, char **argv,
 		    void (*p9)(const struct cube_conf *conf, const struct cube_cli_9p *given,

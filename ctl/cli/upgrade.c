@@ -17,7 +17,6 @@
 #include "ctl/cli/cli.h"
 #include "ctl/cli/mounts.h"
 
-#define UPGRADE_ASK     "cubefs upgrade 1"
 #define UPGRADE_WAIT_MS 150000 /* longer than the daemon takes for any of it */
 
 struct upgrade_mount {
@@ -71,9 +70,9 @@ static int upgrade_connect(const char *state, int *ret_fd, struct cube_err *err)
 	cube_auto_fd fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 
-	(void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/upgrade", dir);
+	(void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" CUBE_CLI_UPGRADE_DOOR, dir);
 	if (dir < 0 || fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
-		return cube_fail_errno(err, "%s/upgrade, where its daemon listens", state);
+		return cube_fail_errno(err, "%s/" CUBE_CLI_UPGRADE_DOOR ", where its daemon listens", state);
 	*ret_fd = cube_steal_fd(&fd);
 	return 0;
 }
@@ -87,7 +86,7 @@ static int upgrade_ask(int fd, struct cube_err *err)
 
 	if (self < 0)
 		return cube_fail_errno(err, "/proc/self/exe");
-	if (cube_fd_send(fd, UPGRADE_ASK, strlen(UPGRADE_ASK), &self, 1) < 0)
+	if (cube_fd_send(fd, CUBE_CLI_UPGRADE_ASK, strlen(CUBE_CLI_UPGRADE_ASK), &self, 1) < 0)
 		return cube_fail_errno(err, "the daemon");
 	if (poll(&p, 1, UPGRADE_WAIT_MS) != 1)
 		return cube_fail(err, -ETIMEDOUT, "the daemon does not say what has come of it");
