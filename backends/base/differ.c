@@ -95,11 +95,13 @@ static bool differ_same(const struct differ_walk *w, const struct differ_dir *d,
 	return differ_same_content(d->now, d->was, name);
 }
 
-static int differ_open(int dir, const char *name)
+/* *ret is CUBE_DIFFER_NONE where there is no such directory (any more). */
+static int differ_open(int dir, const char *name, int *ret)
 {
 	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-	return fd < 0 ? CUBE_DIFFER_NONE : fd;
+	*ret = fd < 0 ? CUBE_DIFFER_NONE : fd;
+	return fd >= 0 || errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : -errno;
 }
 
 static bool differ_marked(int layer, const char *mark)
@@ -126,17 +128,20 @@ static void differ_close(struct differ_dir *d, unsigned n)
 
 static int differ_layers(struct differ_dir *in, const int *layers, unsigned n, const char *name)
 {
+	int rc = 0;
+
 	in->layers = cube_calloc(n + 1, sizeof(*in->layers));
 	if (in->layers == NULL)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n; i++) {
-		in->layers[i] =
-			layers[i] != CUBE_DIFFER_NONE ? differ_open(layers[i], name) : CUBE_DIFFER_NONE;
+		in->layers[i] = CUBE_DIFFER_NONE;
+		if (rc == 0 && layers[i] != CUBE_DIFFER_NONE)
+			rc = differ_open(layers[i], name, &in->layers[i]);
 		if (in->layers[i] >= 0 &&
 		    (differ_marked(in->layers[i], "opaque") || differ_marked(in->layers[i], "redirect")))
 			in->all = true;
 	}
-	return 0;
+	return rc;
 }
 
 /* The directory @name of both views; those that are there are opened. */
@@ -145,17 +150,13 @@ static int differ_enter(struct differ_walk *w, const struct differ_dir *d, const
 {
 	struct differ_dir in = {
 		.now = CUBE_DIFFER_NONE, .was = CUBE_DIFFER_NONE, .all = d->all || !now || !was};
-	int rc;
+	int rc = now ? differ_open(d->now, name, &in.now) : 0;
 
-	if (now)
-		in.now = differ_open(d->now, name);
-	if (was)
-		in.was = differ_open(d->was, name);
-	if ((now && in.now < 0) || (was && in.was < 0))
-		rc = errno == ENOENT || errno == ENOTDIR ? 0 : -errno; /* it went while we looked */
-	else
+	if (rc == 0 && was)
+		rc = differ_open(d->was, name, &in.was);
+	if (rc == 0)
 		rc = differ_layers(&in, d->layers, w->what->n_layers, name);
-	if (rc == 0 && (in.now >= 0 || in.was >= 0))
+	if (rc == 0 && now == (in.now >= 0) && was == (in.was >= 0)) /* else it went while we looked */
 		rc = differ_level(w, &in);
 	differ_close(&in, w->what->n_layers);
 	return rc;
@@ -243,10 +244,10 @@ int cube_differ_run(const struct cube_differ *what, struct cube_cancel *cancel)
 	struct differ_dir d = {.now = CUBE_DIFFER_NONE, .was = CUBE_DIFFER_NONE};
 	int rc = cube_buf_adds(&w.path, what->path);
 
-	if (what->now != CUBE_DIFFER_NONE)
-		d.now = differ_open(what->now, ".");
-	if (what->was != CUBE_DIFFER_NONE)
-		d.was = differ_open(what->was, ".");
+	if (rc == 0 && what->now != CUBE_DIFFER_NONE)
+		rc = differ_open(what->now, ".", &d.now);
+	if (rc == 0 && what->was != CUBE_DIFFER_NONE)
+		rc = differ_open(what->was, ".", &d.was);
 	if (rc == 0)
 		rc = differ_layers(&d, what->layers, what->n_layers, ".");
 	if (rc == 0 && d.now >= 0)

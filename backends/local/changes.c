@@ -118,7 +118,7 @@ static int changes_part(const struct cube_changes *what, struct changes_sides *s
 			struct cube_cancel *cancel)
 {
 	const char *in_layer = part == CUBE_PART_ROOT ? CUBE_LOCAL_ROOT_DIR : ".";
-	int layers[] = {CUBE_DIFFER_NONE, CUBE_DIFFER_NONE}, rc;
+	int layers[] = {CUBE_DIFFER_NONE, CUBE_DIFFER_NONE}, rc = 0;
 	struct changes_each each = {what, &s->seed};
 	struct cube_differ d = {
 		.now = s->now[part],
@@ -131,11 +131,15 @@ static int changes_part(const struct cube_changes *what, struct changes_sides *s
 		.ctx = &each,
 	};
 
-	for (size_t i = 0; i < CUBE_COUNT(layers); i++)
-		if (s->layers[i][part].upper >= 0)
-			layers[i] = openat(s->layers[i][part].upper, in_layer,
-					   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	rc = cube_differ_run(&d, cancel);
+	for (size_t i = 0; rc == 0 && i < CUBE_COUNT(layers); i++) {
+		if (s->layers[i][part].upper < 0)
+			continue;
+		layers[i] = openat(s->layers[i][part].upper, in_layer,
+				   O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		rc = layers[i] < 0 && errno != ENOENT ? -errno : 0;
+	}
+	if (rc == 0)
+		rc = cube_differ_run(&d, cancel);
 	for (size_t i = 0; i < CUBE_COUNT(layers); i++)
 		cube_close_auto(&layers[i]);
 	return rc;
