@@ -30,11 +30,19 @@ static bool wire_in(struct cube_wire *w, void *buf, ssize_t *len, size_t size)
 	return true;
 }
 
+/* The kernel gives it once: it has no answer that would be missed. */
+static bool wire_only_once(const void *request, size_t len)
+{
+	const struct fuse_in_header *h = request;
+
+	return len >= sizeof(*h) && (h->opcode == FUSE_FORGET || h->opcode == FUSE_BATCH_FORGET);
+}
+
 /* Busy first: whoever parks them sees it, or is seen here. */
-static bool wire_begin(struct cube_wire *w)
+static bool wire_begin(struct cube_wire *w, const void *request, size_t len)
 {
 	atomic_fetch_add(&w->busy, 1);
-	if (!atomic_load(&w->parked))
+	if (!atomic_load(&w->parked) || wire_only_once(request, len))
 		return true;
 	atomic_fetch_sub(&w->busy, 1);
 	(void)pause();
@@ -63,7 +71,7 @@ ssize_t cube_wire_read(struct cube_wire *w, int fd, void *buf, size_t size)
 			n = read(fd, buf, size);
 		if (n <= 0)
 			return n;
-		if (!wire_begin(w))
+		if (!wire_begin(w, buf, (size_t)n))
 			return -1;
 		if (wire_in(w, buf, &n, size))
 			return n;

@@ -10,7 +10,6 @@
 #define CUBEFS_FS_FUSE_WIRE_H
 
 #include <stdatomic.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -74,7 +73,8 @@ struct fuse_init_out *cube_wire_init_answer(struct cube_wire_out *m, _Atomic uin
 /* The thread that read a request is back from it: once for each cube_wire_read that gave one. */
 void cube_wire_served(struct cube_wire *w);
 /* From now on no request is begun: the thread that reads one waits with it for the end of the process (or a signal: EINTR),
- * and the kernel gives it to the next worker. False: some that were begun before are still being served by their threads. */
+ * and the kernel gives it to the next worker; what it gives only once (FORGET) is served. False: some that were begun before
+ * are still being served by their threads. */
 bool cube_wire_park(struct cube_wire *w);
 /* A message of our own, past the hooks: 0 or -errno. */
 int cube_wire_send(int fd, uint64_t unique, int error, const void *body, size_t len);

@@ -180,6 +180,27 @@ static void test_park(void **state)
 	assert_int_equal(s.in, 1);
 }
 
+/* The kernel gives them once: nobody else would serve them. */
+static void test_parked_forget(void **state)
+{
+	struct cube_wire w = {0};
+	struct fuse_in_header h;
+	char buf[256];
+
+	(void)state;
+	assert_true(cube_wire_park(&w));
+	give(0, FUSE_FORGET);
+	give(0, FUSE_BATCH_FORGET);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(cube_wire_read(&w, pair[0], buf, sizeof(buf)), sizeof(h));
+		memcpy(&h, buf, sizeof(h));
+		assert_int_equal(h.opcode, i == 0 ? FUSE_FORGET : FUSE_BATCH_FORGET);
+		assert_false(cube_wire_park(&w));
+		cube_wire_served(&w);
+	}
+	assert_true(cube_wire_park(&w));
+}
+
 static void test_out(void **state)
 {
 	struct cube_wire w = {0};
@@ -231,6 +252,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_park, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_parked_forget, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_send, setup, teardown),
 	};
