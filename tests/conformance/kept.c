@@ -191,19 +191,27 @@ static void kept_replaced(struct subject *s)
 	cube_cancel_unref(cancel);
 }
 
+/* A template of a sandbox's one state, which is all that is left of it. */
+static void keep_one(struct subject *s, const char *name)
+{
+	char *id = stage_create(&s->stage, NULL);
+
+	states_put(s, id, "one\n");
+	states_take(s, id, ONE);
+	keep(s, ONE, name, "cp:1");
+	states_drop(s, ONE);
+	destroy(s, id);
+}
+
 /* A template of what was made of a template; the lower one is needed then. */
 static void kept_again(struct subject *s)
 {
-	char *id = stage_create(&s->stage, NULL), *child;
+	char *id, *child;
 	struct cube_root root;
 	struct cube_err err;
 	int code;
 
-	states_put(s, id, "one\n");
-	states_take(s, id, ONE);
-	keep(s, ONE, "lower", "cp:1");
-	states_drop(s, ONE);
-	destroy(s, id);
+	keep_one(s, "lower");
 	id = stage_create(&s->stage, "lower");
 	root = expect_root(s, id);
 	put_file(root.fd, "tmp/more", "more\n");
@@ -231,14 +239,10 @@ static void kept_again(struct subject *s)
 
 static void kept_changes(struct subject *s)
 {
-	char *id = stage_create(&s->stage, NULL);
+	char *id;
 	struct cube_root root;
 
-	states_put(s, id, "one\n");
-	states_take(s, id, ONE);
-	keep(s, ONE, "kept", "cp:1");
-	states_drop(s, ONE);
-	destroy(s, id);
+	keep_one(s, "kept");
 	id = stage_create(&s->stage, "kept");
 	states_expect_changes(s, id, NULL, NULL, "");
 	root = expect_root(s, id);
