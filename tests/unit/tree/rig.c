@@ -216,7 +216,8 @@ void rig_fill(struct rig_call *c, enum cube_req_op op, uint64_t node)
 {
 	memset(c, 0, sizeof(*c));
 	c->r.op = op;
-	c->r.unique = rig_own.number += 2;
+	rig_own.number += 2; /* not in one line: clang takes no atomic sum for a plain value */
+	c->r.unique = rig_own.number;
 	c->r.node = node;
 	c->r.caller = (struct cube_caller){
 		.pid = getpid(), .uid = getuid(), .gid = getgid(), .local = true, .owner = true};
