@@ -13,6 +13,7 @@
 #include "ctl/cli/cli.h"
 #include "ctl/paths.h"
 #include "ctl/version.h"
+#include "fs/fuse/fuse.h"
 #include "fs/p9/listen.h"
 #include "fs/supervise.h"
 #include "fs/upgrade.h"
@@ -24,15 +25,16 @@ struct main_command {
 	int (*run)(int argc, char **argv);
 };
 
-static void main_doctor_p9(const struct cube_conf *conf, const struct cube_cli_9p *given,
-			   void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx)
+static void main_doctor_fronts(const struct cube_conf *conf, const struct cube_cli_9p *given,
+			       void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx)
 {
+	cube_fuse_doctor(conf, say, ctx);
 	cube_p9_doctor(conf, given->token_file, given->addresses, given->n, say, ctx);
 }
 
 static int main_doctor(int argc, char **argv)
 {
-	return cube_cli_doctor(argc, argv, main_doctor_p9);
+	return cube_cli_doctor(argc, argv, main_doctor_fronts);
 }
 
 static const struct main_command main_commands[] = {

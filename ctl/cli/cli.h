@@ -24,11 +24,11 @@ int cube_cli_upgrade(int argc, char **argv);
  * the program. The answer: "ok", or "no SENTENCE". */
 #define CUBE_CLI_UPGRADE_DOOR "upgrade"
 #define CUBE_CLI_UPGRADE_ASK  "cubefs upgrade 1"
-/* @p9 says what 9P has to say, as backends do: ok, what, what to do. */
+/* @fronts says what the front ends have to say, as backends do: ok, what, what to do. */
 int cube_cli_doctor(int argc, char **argv,
-		    void (*p9)(const struct cube_conf *conf, const struct cube_cli_9p *given,
-			       void (*say)(void *ctx, bool ok, const char *what, const char *fix),
-			       void *ctx));
+		    void (*fronts)(const struct cube_conf *conf, const struct cube_cli_9p *given,
+				   void (*say)(void *ctx, bool ok, const char *what, const char *fix),
+				   void *ctx));
 int cube_cli_sh(int argc, char **argv);
 int cube_cli_top(int argc, char **argv);
 

@@ -204,8 +204,9 @@ static bool doctor_words(int argc, char **argv, struct doctor_words *ret)
 }
 
 int cube_cli_doctor(int argc, char **argv,
-		    void (*p9)(const struct cube_conf *conf, const struct cube_cli_9p *given,
-			       void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx))
+		    void (*fronts)(const struct cube_conf *conf, const struct cube_cli_9p *given,
+				   void (*say)(void *ctx, bool ok, const char *what, const char *fix),
+				   void *ctx))
 {
 	struct doctor_words words = {0};
 	struct doctor d = {0};
@@ -224,7 +225,7 @@ int cube_cli_doctor(int argc, char **argv,
 	if (cube_paths_config(words.config, &conf, &err) < 0) {
 		doctor_say(&d, false, err.text, "correct the configuration file, see cubefs.conf(5)");
 	} else {
-		p9(conf, &words.p9, doctor_say, &d);
+		fronts(conf, &words.p9, doctor_say, &d);
 		if (state != NULL)
 			doctor_configured(&d, conf, state);
 	}

@@ -30,6 +30,10 @@ struct cube_fuse_options {
  * cache until it is told that they are old? Else it asks each time. -EINVAL. */
 int cube_fuse_conf(const struct cube_conf *conf, bool *ret_kernel_keeps, struct cube_err *err);
 
+/* What `cubefs doctor` says about that section: nothing where it asks for nothing. */
+void cube_fuse_doctor(const struct cube_conf *conf,
+		      void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx);
+
 /* Starts no thread. What the tree has to tell goes to cube_fuse_watcher. */
 int cube_fuse_new(const struct cube_fuse_options *o, struct cube_fuse **ret, struct cube_err *err);
 struct cube_tree_watcher cube_fuse_watcher(struct cube_fuse *f);
