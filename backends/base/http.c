@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests by libcurl. A slot is a handle with the connections that it keeps; each call has one to itself. */
-#include "backends/base/http.h"
+#include "backends/base/http_priv.h"
 
 #include "backends/base/alloc.h"
-#include "backends/base/curl.h"
 #include "backends/base/macros.h"
 
 #include <ctype.h>
@@ -16,7 +15,7 @@
 #include <unistd.h>
 
 #define HTTP_TIMEOUT_S 60
-#define HTTP_CONNECT_S 20L
+#define HTTP_CONNECT_S 20
 #define HTTP_KEPT      8 /* slots that wait for the next call */
 #define HTTP_REFUSED   400
 
@@ -27,7 +26,8 @@ struct http_slot {
 
 struct cube_http {
 	char *url, *socket, *ca_file, *cert_file, *key_file, *proxy, *who;
-	uint32_t timeout_s;
+	uint32_t timeout_s, connect_s;
+	bool http2;
 	pthread_mutex_t lock;
 	unsigned kept;
 	struct http_slot slots[HTTP_KEPT];
@@ -104,6 +104,8 @@ int cube_http_new(const struct cube_http_conf *conf, struct cube_http **ret, str
 		return cube_fail(err, -ENOMEM, "out of memory");
 	pthread_mutex_init(&h->lock, NULL);
 	h->timeout_s = conf->timeout_s != 0 ? conf->timeout_s : HTTP_TIMEOUT_S;
+	h->connect_s = conf->connect_s != 0 ? conf->connect_s : HTTP_CONNECT_S;
+	h->http2 = conf->http2;
 	if (!http_copy(&h->url, conf->url) || !http_copy(&h->socket, conf->socket) ||
 	    !http_copy(&h->ca_file, conf->ca_file) || !http_copy(&h->cert_file, conf->cert_file) ||
 	    !http_copy(&h->key_file, conf->key_file) || !http_copy(&h->proxy, conf->proxy) ||
@@ -227,16 +229,14 @@ static curl_off_t http_send_size(int fd)
 
 #define OPT(option, value) (curl_easy_setopt(e, option, value) == CURLE_OK)
 
-static bool http_set_server(const struct http_job *j)
+static bool http_set_server(const struct cube_http *h, const struct cube_http_call *c, CURL *e)
 {
-	const struct cube_http *h = j->h;
-	uint32_t timeout = j->call->timeout_s != 0 ? j->call->timeout_s : h->timeout_s;
-	CURL *e = j->slot.easy;
+	uint32_t timeout = c->timeout_s != 0 ? c->timeout_s : h->timeout_s;
 
 	return OPT(CURLOPT_PROTOCOLS_STR, "http,https") && OPT(CURLOPT_NOSIGNAL, 1L) &&
-	       OPT(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) &&
+	       OPT(CURLOPT_HTTP_VERSION, (long)(h->http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1)) &&
 	       OPT(CURLOPT_PROXY, h->proxy != NULL ? h->proxy : "") && OPT(CURLOPT_USERAGENT, "cubefs") &&
-	       OPT(CURLOPT_CONNECTTIMEOUT, HTTP_CONNECT_S) &&
+	       OPT(CURLOPT_CONNECTTIMEOUT, (long)h->connect_s) &&
 	       OPT(CURLOPT_TCP_KEEPALIVE, 1L) && /* who may be silent for ever may be gone, too */
 	       (timeout == CUBE_HTTP_EVER ||
 		(OPT(CURLOPT_LOW_SPEED_LIMIT, 1L) && OPT(CURLOPT_LOW_SPEED_TIME, (long)timeout))) &&
@@ -246,14 +246,11 @@ static bool http_set_server(const struct http_job *j)
 	       (h->key_file == NULL || OPT(CURLOPT_SSLKEY, h->key_file));
 }
 
-static bool http_set_body(struct http_job *j)
+static bool http_set_body(const struct cube_http_call *c, CURL *e)
 {
-	const struct cube_http_call *c = j->call;
-	CURL *e = j->slot.easy;
-
 	if (c->has_fd)
 		return OPT(CURLOPT_UPLOAD, 1L) && OPT(CURLOPT_READFUNCTION, http_send) &&
-		       OPT(CURLOPT_READDATA, j) && OPT(CURLOPT_INFILESIZE_LARGE, http_send_size(c->body_fd));
+		       OPT(CURLOPT_INFILESIZE_LARGE, http_send_size(c->body_fd));
 	if (c->body != NULL || strcmp(c->method, "POST") == 0)
 		return OPT(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->body_len) &&
 		       OPT(CURLOPT_POSTFIELDS, c->body != NULL ? c->body : "");
@@ -263,67 +260,75 @@ static bool http_set_body(struct http_job *j)
 }
 
 /* "Expect" would have the server asked before each body, and curl's own type is that of a form. */
-static bool http_set_headers(struct http_job *j)
+static bool http_set_headers(const struct cube_http_call *c, CURL *e, struct curl_slist **list)
 {
 	static const char *const ours[] = {"Expect:", "Content-Type:", NULL};
-	const char *const *theirs = j->call->headers;
+	const char *const *theirs = c->headers;
 	bool typed = false;
 
 	for (size_t i = 0; theirs != NULL && theirs[i] != NULL; i++) {
-		struct curl_slist *more = curl_slist_append(j->headers, theirs[i]);
+		struct curl_slist *more = curl_slist_append(*list, theirs[i]);
 
 		if (more == NULL)
 			return false;
-		j->headers = more;
+		*list = more;
 		typed = typed || strncasecmp(theirs[i], "Content-Type:", 13) == 0;
 	}
 	for (size_t i = 0; ours[i] != NULL && !(typed && i == 1); i++) {
-		struct curl_slist *more = curl_slist_append(j->headers, ours[i]);
+		struct curl_slist *more = curl_slist_append(*list, ours[i]);
 
 		if (more == NULL)
 			return false;
-		j->headers = more;
+		*list = more;
 	}
-	return curl_easy_setopt(j->slot.easy, CURLOPT_HTTPHEADER, j->headers) == CURLE_OK;
+	return OPT(CURLOPT_HTTPHEADER, *list);
+}
+
+bool cube_http_set(const struct cube_http *h, const struct cube_http_call *c, CURL *e,
+		   struct curl_slist **headers)
+{
+	cube_auto_str url = cube_asprintf("%s%s", c->base != NULL ? c->base : h->url, c->path);
+
+	return url != NULL && (c->base == NULL || http_url_ok(c->base)) && OPT(CURLOPT_URL, url) &&
+	       http_set_server(h, c, e) && http_set_body(c, e) && OPT(CURLOPT_CUSTOMREQUEST, c->method) &&
+	       http_set_headers(c, e, headers);
 }
 
 static bool http_set(struct http_job *j)
 {
-	cube_auto_str url = cube_asprintf("%s%s", j->h->url, j->call->path);
 	CURL *e = j->slot.easy;
 
-	return url != NULL && OPT(CURLOPT_URL, url) && http_set_server(j) && http_set_body(j) &&
-	       OPT(CURLOPT_CUSTOMREQUEST, j->call->method) && http_set_headers(j) &&
+	return cube_http_set(j->h, j->call, e, &j->headers) && OPT(CURLOPT_READDATA, j) &&
 	       OPT(CURLOPT_ERRORBUFFER, j->why) && OPT(CURLOPT_HEADERFUNCTION, http_head) &&
 	       OPT(CURLOPT_HEADERDATA, j) && OPT(CURLOPT_WRITEFUNCTION, http_body) &&
 	       OPT(CURLOPT_WRITEDATA, j);
 }
 
-static int http_failed(const struct http_job *j, CURLcode got, struct cube_err *err)
+int cube_http_failed(const struct cube_http *h, const struct cube_http_call *c, CURL *e, CURLcode got,
+		     int stop, const char *why, struct cube_err *err)
 {
-	const struct cube_http_call *c = j->call;
-	const char *where = j->h->socket != NULL ? j->h->socket : j->h->url;
+	const char *where = h->socket != NULL ? h->socket : c->base != NULL ? c->base : h->url;
 	int code = cube_curl_errno(got);
 	long os = 0;
 
-	if (j->code == -EMSGSIZE)
-		return cube_fail(err, j->code, "%s: %s %.200s: the answer is too long", j->h->who, c->method,
+	if (stop == -EMSGSIZE)
+		return cube_fail(err, stop, "%s: %s %.200s: the answer is too long", h->who, c->method,
 				 c->path);
-	if (j->code < 0)
-		return cube_fail(err, j->code, "%s: %s %.200s: %s", j->h->who, c->method, c->path,
-				 cube_errno_text(j->code));
-	(void)curl_easy_getinfo(j->slot.easy, CURLINFO_OS_ERRNO, &os);
-	if (got == CURLE_COULDNT_CONNECT && j->h->socket != NULL && (os == EACCES || os == EPERM))
-		return cube_fail(err, -EACCES, "%s: %.200s: %s", j->h->who, where, cube_errno_text((int)os));
-	if (got == CURLE_COULDNT_CONNECT && j->h->socket != NULL)
-		return cube_fail(err, code, "%s: nobody listens at %.200s", j->h->who, where);
+	if (stop < 0)
+		return cube_fail(err, stop, "%s: %s %.200s: %s", h->who, c->method, c->path,
+				 cube_errno_text(stop));
+	(void)curl_easy_getinfo(e, CURLINFO_OS_ERRNO, &os);
+	if (got == CURLE_COULDNT_CONNECT && h->socket != NULL && (os == EACCES || os == EPERM))
+		return cube_fail(err, -EACCES, "%s: %.200s: %s", h->who, where, cube_errno_text((int)os));
+	if (got == CURLE_COULDNT_CONNECT && h->socket != NULL)
+		return cube_fail(err, code, "%s: nobody listens at %.200s", h->who, where);
 	if (got == CURLE_OPERATION_TIMEDOUT)
-		return cube_fail(err, code, "%s: %s %.200s: no answer from %.100s in time", j->h->who,
-				 c->method, c->path, where);
+		return cube_fail(err, code, "%s: %s %.200s: no answer from %.100s in time", h->who, c->method,
+				 c->path, where);
 	if (got == CURLE_UNSUPPORTED_PROTOCOL) /* HTTP/0.9, which is to say no HTTP at all */
 		code = -EREMOTEIO;
-	return cube_fail(err, code, "%s: %s %.200s: %s", j->h->who, c->method, c->path,
-			 j->why[0] != '\0' ? j->why : curl_easy_strerror(got));
+	return cube_fail(err, code, "%s: %s %.200s: %s", h->who, c->method, c->path,
+			 *why != '\0' ? why : curl_easy_strerror(got));
 }
 
 /* The multi handle is entered and left in one call: what it keeps are connections. */
@@ -338,7 +343,7 @@ static int http_transfer(struct http_job *j, struct cube_cancel *cancel, struct 
 	if (code == -EINTR)
 		(void)cube_fail(err, code, "interrupted");
 	else if (got != CURLE_OK)
-		code = http_failed(j, got, err);
+		code = cube_http_failed(j->h, j->call, j->slot.easy, got, j->code, j->why, err);
 	(void)curl_easy_getinfo(j->slot.easy, CURLINFO_RESPONSE_CODE, &j->answer->status);
 	(void)curl_multi_remove_handle(j->slot.multi, j->slot.easy);
 	return code;

@@ -27,6 +27,8 @@ struct cube_http_conf {  /* strings are copied */
 	const char *proxy;  /* NULL: none, whatever the environment says */
 	const char *who;    /* what sentences call the server: "the engine" */
 	uint32_t timeout_s; /* for which nothing may come or go; 0: 60 */
+	uint32_t connect_s; /* until a connection is there; 0: 20 */
+	bool http2;         /* where it is offered (TLS) */
 };
 
 /* Connects to nothing yet. -EINVAL no such URL; -ENOMEM. */
@@ -37,6 +39,7 @@ void cube_http_free(struct cube_http *h);
 struct cube_http_call {
 	const char *method;         /* "GET" */
 	const char *path;           /* behind the url, with its query: "/v1.41/info" */
+	const char *base;           /* instead of the url: one of another host of the same service; NULL */
 	const char *const *headers; /* "Name: value", NULL ended; may be NULL */
 	const void *body;           /* NULL: none, or from body_fd */
 	size_t body_len;
