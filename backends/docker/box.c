@@ -99,9 +99,12 @@ int docker_box_dir(const struct cube_docker *d, const char *id, bool make, struc
 			 cube_errno_text(rc));
 }
 
-int docker_box_forget(const struct cube_docker *d, const char *id, struct cube_err *err)
+int docker_box_forget(struct cube_docker *d, const char *id, struct cube_err *err)
 {
-	int rc = cube_file_remove_tree(d->cubes, id);
+	int rc;
+
+	docker_proc_forget(d, id);
+	rc = cube_file_remove_tree(d->cubes, id);
 
 	return rc < 0 ? cube_fail(err, rc, "cannot remove what is noted of sandbox %s: %s", id,
 				  cube_errno_text(rc))

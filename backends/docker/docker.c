@@ -18,12 +18,13 @@
 	 CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE |              \
 	 CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_ACCESS | CUBE_CAP_TEMPLATES | CUBE_CAP_VOLUMES |       \
 	 CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES |   \
-	 CUBE_CAP_KEEP | CUBE_CAP_BUILD | CUBE_CAP_CHECKPOINT_MEMORY | CUBE_CAP_ADOPT)
+	 CUBE_CAP_KEEP | CUBE_CAP_BUILD | CUBE_CAP_CHECKPOINT_MEMORY | CUBE_CAP_ADOPT | CUBE_CAP_PORTS)
 
 static void docker_close(struct cube_backend *base)
 {
 	struct cube_docker *d = docker_of(base);
 
+	docker_procs_close(d);
 	cube_http_free(d->http);
 	cube_close_auto(&d->cubes);
 	cube_close_auto(&d->state);
@@ -81,6 +82,10 @@ static int docker_open(const struct cube_backend_env *env, struct cube_backend *
 		.ops = &cube_backend_docker, .name = env->name, .par = CUBE_PAR_PER_CUBE};
 	d->loop = env->loop;
 	d->state = d->cubes = -1;
+	if (docker_procs_open(d) < 0) {
+		cube_free(d);
+		return cube_fail(err, -ENOMEM, "out of memory");
+	}
 	rc = docker_configure(d, env->conf, err);
 	if (rc == 0)
 		rc = docker_open_dirs(d, env->state_dir, err);
@@ -146,6 +151,8 @@ const struct cube_backend_ops cube_backend_docker = {
 	.link = docker_link,
 	.root = docker_root,
 	.usage = docker_usage,
+	.dial = docker_dial,
+	.listening = docker_listening,
 	.access = docker_access,
 	.volume_make = docker_volume_make,
 	.volume_remove = docker_volume_remove,

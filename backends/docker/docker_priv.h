@@ -11,6 +11,7 @@
  *   events.c   what becomes of containers by others' hands  adopt.c   containers that others made
  *   checkpoint.c, remake.c, changes.c   other states of its files      settle.c  what was cut off is ended
  *   image.c    images that are made here                    build.c   templates of checkpoints and builds
+ *   proc.c     its first process on this machine, ports
  *   layers.c   where overlay2 keeps files                   copy.c    files from one place there to another
  *
  * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
@@ -22,6 +23,7 @@
 #define CUBEFS_BACKENDS_DOCKER_DOCKER_PRIV_H
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -29,6 +31,7 @@
 #include "backends/base/http.h"
 #include "backends/base/json.h"
 #include "backends/base/macros.h"
+#include "backends/base/map.h"
 #include "backends/base/names.h"
 
 extern const struct cube_backend_ops cube_backend_docker;
@@ -87,6 +90,9 @@ struct cube_docker {
 	char path[PATH_MAX / 2];
 	char agent[PATH_MAX]; /* our copy of cube-init; "": there is none */
 	char agent_why[160];
+
+	pthread_mutex_t procs_lock;
+	struct cube_map *procs; /* id to the descriptor of a process's directory (proc.c) */
 };
 
 static inline struct cube_docker *docker_of(struct cube_backend *b)
@@ -146,7 +152,7 @@ int docker_box_do(struct cube_docker *d, const char *id, const char *verb, struc
 		  struct cube_err *err);
 /* Its directory here, made if @make: a descriptor, or -errno. */
 int docker_box_dir(const struct cube_docker *d, const char *id, bool make, struct cube_err *err);
-int docker_box_forget(const struct cube_docker *d, const char *id, struct cube_err *err);
+int docker_box_forget(struct cube_docker *d, const char *id, struct cube_err *err);
 
 /* ---- spec.c ---- */
 
@@ -208,6 +214,20 @@ int docker_list(struct cube_backend *b, struct cube_cancel *cancel,
 int docker_usage(struct cube_backend *b, const char *id, struct cube_usage *ret, struct cube_err *err);
 int docker_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
 		  void *ctx, struct cube_err *err);
+
+/* ---- proc.c ---- */
+
+int docker_procs_open(struct cube_docker *d);
+void docker_procs_close(struct cube_docker *d);
+void docker_proc_forget(struct cube_docker *d, const char *id);
+/* Why the processes of containers cannot be got at here; NULL: they can. */
+const char *docker_proc_why(const struct cube_docker *d);
+/* The directory in /proc of its first process (ns.h): a descriptor, or -EHOSTDOWN, -EHOSTUNREACH. */
+int docker_proc(struct cube_docker *d, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+int docker_dial(struct cube_backend *b, const char *id, const struct cube_target *target,
+		struct cube_cancel *cancel, int *ret_fd, struct cube_err *err);
+int docker_listening(struct cube_backend *b, const char *id,
+		     void (*each)(void *ctx, const struct cube_listener *l), void *ctx, struct cube_err *err);
 
 /* ---- events.c ---- */
 

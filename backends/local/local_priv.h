@@ -5,7 +5,7 @@
  *   cube.c       the sandboxes that are known; their records, descriptors and mounts
  *   life.c       create, destroy, start, stop, pause, resume, limit
  *   look.c       inspect, list, usage, root; way_in.c: the link, with oom.c and listener.c
- *   reach.c, listening.c   ports: connections into it, what listens in it
+ *   reach.c                ports: connections into it, what listens in it
  *   volume.c     volumes; mount.c: which volumes and binds a sandbox has; inside.c: mounts of what runs
  *   bind.c       directories of this machine in a sandbox
  *   end.c        the end of processes, and what is cleaned up behind them
@@ -271,7 +271,7 @@ int cube_local_root(struct cube_backend *b, const char *id, struct cube_root *re
 int cube_local_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler,
 		    void *ctx, struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
 
-/* ---- reach.c, listening.c ---- */
+/* ---- reach.c ---- */
 
 /* The directory in /proc of its process 1, which no other process can take over; -EHOSTDOWN. */
 int cube_local_cube_proc(const struct local_cube *c, struct cube_err *err);
@@ -282,8 +282,6 @@ int cube_local_listening(struct cube_backend *b, const char *id,
 			 struct cube_err *err);
 int cube_local_access(struct cube_backend *b, const char *id, void (*each)(void *ctx, const char *line),
 		      void *ctx, struct cube_err *err);
-/* What its network devices but the loopback have seen; untouched where that is not known. */
-void cube_local_net_bytes(int proc, uint64_t *ret_in, uint64_t *ret_out);
 
 /* ---- end.c ---- */
 

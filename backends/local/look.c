@@ -8,6 +8,7 @@
 #include "backends/local/dirs.h"
 #include "backends/agent/listener.h"
 #include "backends/local/owner.h"
+#include "backends/ns/ns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -111,7 +112,7 @@ int cube_local_usage(struct cube_backend *base, const char *id, struct cube_usag
 				   : cube_local_disk_get(b->disk, c->id);
 	proc = cube_local_cube_proc(c, NULL);
 	if (proc >= 0)
-		cube_local_net_bytes(proc, &ret->net_in, &ret->net_out);
+		cube_ns_net_bytes(proc, &ret->net_in, &ret->net_out);
 	return 0;
 }
 

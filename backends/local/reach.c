@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection into a sandbox: a socket of its network namespace, or of its files. */
+/* Connections into a sandbox, and what listens there: by the namespaces of its process 1. */
 #include "backends/local/local_priv.h"
 
 #include "backends/base/macros.h"
+#include "backends/ns/ns.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sched.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#define REACH_MOMENT_MS 200 /* for which the answer of its loopback device is waited for */
 
 int cube_local_cube_proc(const struct local_cube *c, struct cube_err *err)
 {
@@ -33,161 +23,27 @@ int cube_local_cube_proc(const struct local_cube *c, struct cube_err *err)
 	return cube_fail(err, -EHOSTDOWN, "sandbox %s does not run", c->id);
 }
 
-/* ---- a socket of its network ---- */
-
-struct reach_call {
-	int ns, domain;
-	int fd; /* or -errno */
-};
-
-/* A thread of its own: it ends in the namespace that it entered. */
-static void *reach_thread(void *ctx)
+static int reach_proc(struct cube_backend *base, const char *id, struct cube_err *err)
 {
-	struct reach_call *r = ctx;
+	struct local_cube *c;
+	int rc = cube_local_cube_get(cube_local_of(base), id, &c, err);
 
-	r->fd = setns(r->ns, CLONE_NEWNET) < 0
-			? -errno
-			: socket(r->domain, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (r->fd == -1)
-		r->fd = -errno;
-	return NULL;
-}
-
-static int reach_socket(int ns, int domain)
-{
-	struct reach_call r = {.ns = ns, .domain = domain, .fd = -EIO};
-	pthread_t thread;
-	int rc = pthread_create(&thread, NULL, reach_thread, &r);
-
-	if (rc != 0)
-		return -rc;
-	(void)pthread_join(thread, NULL);
-	return r.fd;
-}
-
-/* 0: connected, or still under way after a moment. */
-static int reach_connect(int fd, const struct sockaddr *a, socklen_t len, struct cube_cancel *cancel)
-{
-	struct pollfd p[] = {{.fd = fd, .events = POLLOUT}, {.fd = cube_cancel_fd(cancel), .events = POLLIN}};
-	socklen_t size = sizeof(int);
-	int code = 0;
-
-	if (connect(fd, a, len) == 0)
-		return 0;
-	if (errno != EINPROGRESS)
-		return -errno;
-	if (poll(p, CUBE_COUNT(p), REACH_MOMENT_MS) <= 0)
-		return 0;
-	if (p[1].revents)
-		return -EINTR;
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) < 0)
-		return -errno;
-	return -code;
-}
-
-static int reach_new(int ns, int domain, const struct sockaddr *a, socklen_t len, struct cube_cancel *cancel)
-{
-	cube_auto_fd fd = reach_socket(ns, domain);
-	int rc = fd < 0 ? fd : reach_connect(fd, a, len, cancel);
-
-	return rc < 0 ? rc : cube_steal_fd(&fd);
-}
-
-static int reach_tcp(int ns, const struct cube_target *t, struct cube_cancel *cancel)
-{
-	const struct sockaddr_in a = {
-		.sin_family = AF_INET, .sin_port = htons(t->port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-	const struct sockaddr_in6 a6 = {
-		.sin6_family = AF_INET6, .sin6_port = htons(t->port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-	int fd = reach_new(ns, AF_INET, (const struct sockaddr *)&a, sizeof(a), cancel);
-
-	if (fd != -ECONNREFUSED)
-		return fd;
-	fd = reach_new(ns, AF_INET6, (const struct sockaddr *)&a6, sizeof(a6), cancel);
-	return fd < 0 && fd != -EINTR ? -ECONNREFUSED : fd;
-}
-
-static int reach_abstract(int ns, const struct cube_target *t, struct cube_cancel *cancel)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	size_t len = strlen(t->path);
-
-	memcpy(a.sun_path + 1, t->path, len);
-	return reach_new(ns, AF_UNIX, (const struct sockaddr *)&a,
-			 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len), cancel);
-}
-
-/* ---- a socket of its files ---- */
-
-/* Seen from process 1's root, with what is mounted inside; links are those of the inside and end there. The
- * socket is then named by its descriptor, so that what is renamed meanwhile changes nothing. */
-static int reach_unix(int proc, const struct cube_target *t, struct cube_cancel *cancel)
-{
-	const struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-				     .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	cube_auto_fd root = openat(proc, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	cube_auto_fd at = -1, fd = -1;
-	int rc;
-
-	if (root < 0)
-		return -errno;
-	at = (int)syscall(SYS_openat2, root, t->path, &how, sizeof(how));
-	if (at < 0)
-		return errno == ENOENT ? -ECONNREFUSED : -errno;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	(void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d", at);
-	rc = reach_connect(fd, (const struct sockaddr *)&a, sizeof(a), cancel);
-	return rc < 0 ? rc : cube_steal_fd(&fd);
-}
-
-/* ---- the operation ---- */
-
-static int reach_any(int proc, const struct cube_target *t, struct cube_cancel *cancel)
-{
-	cube_auto_fd ns = -1;
-
-	if (t->kind == CUBE_TARGET_UNIX)
-		return reach_unix(proc, t, cancel);
-	ns = openat(proc, "ns/net", O_RDONLY | O_CLOEXEC);
-	if (ns < 0)
-		return -errno;
-	return t->kind == CUBE_TARGET_TCP ? reach_tcp(ns, t, cancel) : reach_abstract(ns, t, cancel);
-}
-
-static int reach_failed(const char *id, const struct cube_target *t, int code, struct cube_err *err)
-{
-	char what[CUBE_TARGET_PATH + 32];
-
-	if (t->kind == CUBE_TARGET_TCP)
-		(void)snprintf(what, sizeof(what), "port %u", t->port);
-	else
-		(void)snprintf(what, sizeof(what), "%s socket %s",
-			       t->kind == CUBE_TARGET_UNIX ? "unix" : "abstract", t->path);
-	if (code == -ECONNREFUSED)
-		return cube_fail(err, code, "nothing listens at %s in sandbox %s", what, id);
-	return cube_fail(err, code, "cannot connect to %s in sandbox %s: %s", what, id,
-			 cube_errno_text(code));
+	return rc < 0 ? rc : cube_local_cube_proc(c, err);
 }
 
 int cube_local_dial(struct cube_backend *base, const char *id, const struct cube_target *target,
 		    struct cube_cancel *cancel, int *ret_fd, struct cube_err *err)
 {
-	struct cube_local *b = cube_local_of(base);
-	cube_auto_fd proc = -1;
-	struct local_cube *c;
-	int rc = cube_local_cube_get(b, id, &c, err);
+	cube_auto_fd proc = reach_proc(base, id, err);
 
-	if (rc < 0)
-		return rc;
-	proc = cube_local_cube_proc(c, err);
-	if (proc < 0)
-		return proc;
-	rc = reach_any(proc, target, cancel);
-	if (rc < 0)
-		return reach_failed(id, target, rc, err);
-	*ret_fd = rc;
-	return 0;
+	return proc < 0 ? proc : cube_ns_dial(proc, id, target, cancel, ret_fd, err);
+}
+
+int cube_local_listening(struct cube_backend *base, const char *id,
+			 void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
+			 struct cube_err *err)
+{
+	cube_auto_fd proc = reach_proc(base, id, err);
+
+	return proc < 0 ? proc : cube_ns_listening(proc, each, ctx, err);
 }

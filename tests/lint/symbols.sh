@@ -21,7 +21,7 @@ list=$(symbols)
 [ -n "$list" ] || lint_skip "no library is built in $build"
 lint_report < <(printf '%s\n' "$list" | awk '
 	function kind(folder) {
-		return folder ~ /^backends\/[^\/]+$/ && folder !~ /^backends\/(base|agent|decor)$/
+		return folder ~ /^backends\/[^\/]+$/ && folder !~ /^backends\/(base|agent|decor|ns)$/
 	}
 	$3 != "U" && $3 != "w" && $4 !~ /^cube_/ && !kind($1) {
 		print $1 "/" $2 ":1: exports " $4 ", which does not begin with cube_"

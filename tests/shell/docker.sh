@@ -112,6 +112,22 @@ put "$MNT/dev/ctl" restart
 run dev 'echo again >> s' >"$WORK/out"
 check_eq "$(cat "$MNT/dev/workspace/s")" $'stopped\nmore\nagain'
 
+# ---- ports: what listens inside is reached without a network, and by whom it is told ----
+
+mkdir "$MNT/dev/ports/8000" "$MNT/dev/jobs/serve"
+check_eq "$(field "$MNT/dev/ports/8000/status" listening)" no
+put "$MNT/dev/jobs/serve/cmd" 'exec httpd -f -p 127.0.0.1:8000 -h /etc'
+cat <>"$MNT/dev/ports/8000/url" >"$WORK/url"
+check_eq "$(curl -sS "$(sed 's,/?,/name?,' "$WORK/url")")" test
+check_eq "$(grep -v '^unix' "$MNT/dev/ports/open")" '8000 127.0.0.1 httpd'
+put "$MNT/dev/ctl" pause
+put "$MNT/dev/ctl" resume
+check_eq "$(curl -sS "$(sed 's,/?,/name?,' "$WORK/url")")" test
+put "$MNT/dev/ctl" 'restart'
+check_eq "$(cat "$MNT/dev/ports/open")" ''
+check_match "$(curl -sS "$(cat "$WORK/url")")" 'nothing listens'
+rmdir "$MNT/dev/ports/8000"
+
 # ---- volumes: files that two share, and that stay ----
 
 mkdir "$MNT/volumes/data"

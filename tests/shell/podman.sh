@@ -17,6 +17,11 @@ put "$MNT/dev/ctl" 'set pids=300'
 check_eq "$(run dev 'echo kept > f; cat f')" kept
 check_eq "$(cat "$MNT/dev/workspace/f")" kept
 
+mkdir "$MNT/dev/ports/8000" "$MNT/dev/jobs/serve"
+put "$MNT/dev/jobs/serve/cmd" 'exec httpd -f -p 127.0.0.1:8000 -h /etc'
+cat <>"$MNT/dev/ports/8000/url" >"$WORK/url"
+check_eq "$(curl -sS "$(sed 's,/?,/name?,' "$WORK/url")")" test
+
 # ---- templates: the registry that it puts before a name is not seen ----
 
 T=$MNT/backends/docker/templates

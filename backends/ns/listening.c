@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What listens in a sandbox, by the kernel's tables of its network namespace, and which of its programs does.
  * Nothing here asks the inside. */
-#include "backends/local/local_priv.h"
+#include "backends/ns/ns.h"
 
 #include "backends/base/alloc.h"
 #include "backends/base/macros.h"
@@ -192,23 +192,15 @@ static void listening_find(struct listening *l, int init)
 	listening_programs(l, init);
 }
 
-int cube_local_listening(struct cube_backend *base, const char *id,
-			 void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
-			 struct cube_err *err)
+int cube_ns_listening(int proc, void (*each)(void *ctx, const struct cube_listener *l), void *ctx,
+		      struct cube_err *err)
 {
-	struct cube_local *b = cube_local_of(base);
-	struct listening l = {0};
-	cube_auto_fd proc = -1;
-	struct local_cube *c;
-	int rc = cube_local_cube_get(b, id, &c, err);
+	struct listening l = {
+		.all = cube_calloc(CUBE_LISTENERS_MAX, sizeof(*l.all)),
+		.inodes = cube_calloc(CUBE_LISTENERS_MAX, sizeof(*l.inodes)),
+	};
+	int rc = 0;
 
-	if (rc < 0)
-		return rc;
-	proc = cube_local_cube_proc(c, err);
-	if (proc < 0)
-		return proc;
-	l.all = cube_calloc(CUBE_LISTENERS_MAX, sizeof(*l.all));
-	l.inodes = cube_calloc(CUBE_LISTENERS_MAX, sizeof(*l.inodes));
 	if (l.all && l.inodes)
 		listening_find(&l, proc);
 	else
@@ -223,7 +215,7 @@ int cube_local_listening(struct cube_backend *base, const char *id,
 /* ---- bytes ---- */
 
 /* NAME: bytes and seven more of what came in, bytes of what went out. */
-void cube_local_net_bytes(int proc, uint64_t *ret_in, uint64_t *ret_out)
+void cube_ns_net_bytes(int proc, uint64_t *ret_in, uint64_t *ret_out)
 {
 	int fd = openat(proc, "net/dev", O_RDONLY | O_CLOEXEC);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "re");
