@@ -4,16 +4,21 @@
 # copies, package managers, watchers.
 . "$(dirname "$0")/lib.sh"
 require git sqlite3 rsync tar python3 vim.tiny nano tmux inotifywait less setfattr
-export SOCK=$WORK/tmux TERM=screen
+export TERM=screen
+SOCK=$WORK/tmux.0
 start_cubefs
 sandbox dev
 W=$MNT/dev/files/workspace
 L=$WORK/local # on the disk of this machine, for copies both ways
 mkdir "$L"
-on_exit sh -c "tmux -S '$SOCK' kill-server 2>/dev/null || :"
 
-terminal() { # COMMAND: on a terminal of its own
+end_terminal() {
 	tmux -S "$SOCK" kill-server 2>/dev/null || true
+}
+on_exit end_terminal
+terminal() { # COMMAND: on a terminal of its own, of a server that has not just been told to go
+	end_terminal
+	SOCK=$WORK/tmux.$((${SOCK##*.} + 1))
 	tmux -S "$SOCK" -f /dev/null new-session -d -x 80 -y 24 "$1"
 }
 on_screen() { # REGEX
