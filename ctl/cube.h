@@ -198,6 +198,9 @@ void cube_use_begin(struct cube_cube *c);
 void cube_use_end(struct cube_cube *c);
 /* Since when nobody has used it (wall clock, ns); 0: it is in use. */
 uint64_t cube_use_idle_since(struct cube_cube *c);
+/* Does a command or a job run in it, or what one left running as far as that is known, or in one that shares a volume
+ * with it? */
+bool cube_use_runs(struct cube_cube *c);
 /* Somebody wants to know whether anything runs in it: files_quiet of the domain's watcher is the answer, if it is none. */
 void cube_use_ask(struct cube_cube *c);
 

@@ -176,7 +176,7 @@ static void settle_flush(struct cube_cube *c, struct cube_job *one)
 			if (j->state == CUBE_JOB_ENDED)
 				settle_forget(j);
 		}
-	cube_use_note(c);
+	cube_use_ended(c);
 	cube_output_ahead(c);
 }
 

@@ -180,7 +180,9 @@ static void show_files(struct cube_cube *c, struct cube_buf *out)
 		return;
 	why = w->files_served(w->ctx);
 	cube_buf_adds(out, why == NULL ? "files passthrough" : "files served: ");
-	cube_buf_adds(out, why == NULL ? "" : why);
+	if (why != NULL)
+		cube_buf_printf(out, "%s; while something runs inside, a shared writable mapping is refused",
+				why);
 	cube_buf_addc(out, '\n');
 }
 

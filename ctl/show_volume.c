@@ -2,7 +2,7 @@
 /* The text of a volume. */
 #include "ctl/show_priv.h"
 
-static void show_user(void *ctx, const struct cube_cube *c)
+static void show_user(void *ctx, struct cube_cube *c)
 {
 	struct cube_buf *out = ctx;
 

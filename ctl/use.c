@@ -7,6 +7,7 @@
  * it when everything else says that it is idle. */
 #include "backends/base/clock.h"
 #include "ctl/ctl_priv.h"
+#include "ctl/volume_priv.h"
 
 /* The newest are at the end, and are those that run. */
 static bool use_by_jobs(const struct cube_cube *c)
@@ -45,6 +46,37 @@ uint64_t cube_use_idle_since(struct cube_cube *c)
 	if (files != UINT64_MAX && files > since)
 		since = files;
 	return c->times.lease_wall > since ? c->times.lease_wall : since;
+}
+
+static bool use_runs(struct cube_cube *c)
+{
+	return use_by_jobs(c) || cube_own(c)->left > 0;
+}
+
+static void use_runs_too(void *ctx, struct cube_cube *c)
+{
+	bool *runs = ctx;
+
+	*runs = *runs || use_runs(c);
+}
+
+bool cube_volume_runs(struct cube_volume_entry *v)
+{
+	bool runs = false;
+
+	cube_volume_users(v, use_runs_too, &runs);
+	return runs;
+}
+
+bool cube_use_runs(struct cube_cube *c)
+{
+	const struct cube_own *own = cube_own(c);
+	bool runs = use_runs(c);
+
+	for (size_t i = 0; i < own->n_volumes && !runs; i++)
+		if (own->volumes[i].volume != NULL)
+			runs = cube_volume_runs(own->volumes[i].volume);
+	return runs;
 }
 
 static void use_quiet(struct cube_cube *c, bool quiet)
@@ -86,6 +118,17 @@ void cube_use_note(struct cube_cube *c)
 	use_quiet(c, false);
 	if (c->times.idle_s != 0 && !cube_alarm_is_on(&own->due))
 		cube_times_look(c);
+}
+
+/* Whoever opens a file outside may be about to map it, and is not kept waiting for what was left running: so that is asked
+ * for as soon as it can be there. */
+void cube_use_ended(struct cube_cube *c)
+{
+	const struct cube_domain_watcher *w = &c->domain->watcher;
+
+	cube_use_note(c);
+	if (use_of_files(c) != 0 && w->files_served != NULL && w->files_served(w->ctx) != NULL)
+		cube_use_ask(c);
 }
 
 void cube_use_begin(struct cube_cube *c)

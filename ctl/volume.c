@@ -368,7 +368,7 @@ struct volume_names {
 	unsigned n;
 };
 
-static void volume_add_name(void *ctx, const struct cube_cube *c)
+static void volume_add_name(void *ctx, struct cube_cube *c)
 {
 	struct volume_names *names = ctx;
 

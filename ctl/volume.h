@@ -60,8 +60,10 @@ int cube_volume_root_async(struct cube_volume_entry *v,
 /* Somebody looks at it: sizes are asked for behind. */
 void cube_volume_look(struct cube_volume_entry *v);
 
+/* Does anything run (cube_use_runs) in a sandbox that has it? */
+bool cube_volume_runs(struct cube_volume_entry *v);
+
 /* Calls @each for the sandboxes that have it, those that pools keep among them. */
-void cube_volume_users(struct cube_volume_entry *v, void (*each)(void *ctx, const struct cube_cube *c),
-		       void *ctx);
+void cube_volume_users(struct cube_volume_entry *v, void (*each)(void *ctx, struct cube_cube *c), void *ctx);
 
 #endif

@@ -262,7 +262,7 @@ static bool use_has(struct cube_cube *c, const struct cube_volume_entry *v)
 }
 
 static void use_each_of(struct cube_list *cubes, const struct cube_volume_entry *v,
-			void (*each)(void *ctx, const struct cube_cube *c), void *ctx)
+			void (*each)(void *ctx, struct cube_cube *c), void *ctx)
 {
 	cube_list_each (i, cubes) {
 		struct cube_cube *c = cube_list_entry(i, struct cube_cube, link);
@@ -272,8 +272,7 @@ static void use_each_of(struct cube_list *cubes, const struct cube_volume_entry 
 	}
 }
 
-void cube_volume_users(struct cube_volume_entry *v, void (*each)(void *ctx, const struct cube_cube *c),
-		       void *ctx)
+void cube_volume_users(struct cube_volume_entry *v, void (*each)(void *ctx, struct cube_cube *c), void *ctx)
 {
 	use_each_of(&v->service->domain->cubes, v, each, ctx);
 	cube_list_each (i, &v->service->stocks)
@@ -285,7 +284,7 @@ struct use_others {
 	bool any;
 };
 
-static void use_other(void *ctx, const struct cube_cube *c)
+static void use_other(void *ctx, struct cube_cube *c)
 {
 	struct use_others *o = ctx;
 

@@ -63,15 +63,17 @@ int cube_fuse_reply_open(fuse_req_t req, uint64_t fh, uint32_t flags)
 	return fuse_reply_buf(req, (const char *)&out, sizeof(out));
 }
 
-static struct cube_fuse_open_out answer_passing(uint64_t fh, int32_t id)
+static struct cube_fuse_open_out answer_real(const struct cube_fuse_real_open *o)
 {
-	return (struct cube_fuse_open_out){
-		.fh = fh, .open_flags = id != 0 ? CUBE_FOPEN_PASSTHROUGH : 0, .backing_id = id};
+	return (struct cube_fuse_open_out){.fh = o->fh,
+					   .open_flags = (o->id != 0 ? CUBE_FOPEN_PASSTHROUGH : 0) |
+							 (o->direct ? CUBE_FOPEN_DIRECT_IO : 0),
+					   .backing_id = o->id};
 }
 
-int cube_fuse_reply_passing(fuse_req_t req, uint64_t fh, int32_t id)
+int cube_fuse_reply_real(fuse_req_t req, const struct cube_fuse_real_open *o)
 {
-	struct cube_fuse_open_out out = answer_passing(fh, id);
+	struct cube_fuse_open_out out = answer_real(o);
 
 	return fuse_reply_buf(req, (const char *)&out, sizeof(out));
 }
@@ -142,14 +144,15 @@ int cube_fuse_reply_attr(const struct cube_fuse_args *a, const struct stat *st, 
 	return fuse_reply_attr(a->req, st, timeout);
 }
 
-int cube_fuse_reply_created(fuse_req_t req, const struct fuse_entry_param *e, uint64_t fh, int32_t id)
+int cube_fuse_reply_created(fuse_req_t req, const struct fuse_entry_param *e,
+			    const struct cube_fuse_real_open *o)
 {
 	struct {
 		struct cube_fuse_entry_out entry;
 		struct cube_fuse_open_out open;
 	} out = {
 		.entry = {.nodeid = e->ino, .generation = e->generation, .attr = answer_stat(&e->attr)},
-		.open = answer_passing(fh, id),
+		.open = answer_real(o),
 	};
 
 	answer_time(e->entry_timeout, &out.entry.entry_valid, &out.entry.entry_valid_nsec);
@@ -182,14 +185,17 @@ bool cube_fuse_opened_before(const struct cube_fuse_args *a)
 {
 	uint64_t fh = cube_fh_opened(&a->f->fh, a->unique);
 	const struct cube_keep_handle *k = cube_fh_record(&a->f->fh, fh);
+	struct cube_fuse_real_open open = {.fh = fh};
 	uint32_t flags = 0;
 
 	if (k == NULL || cube_fh_get(&a->f->fh, fh) == NULL)
 		return false;
 	if (k->kind == CUBE_KEEP_TREE)
 		flags = CUBE_FOPEN_DIRECT_IO | ((k->flags & O_ACCMODE) == O_RDWR ? CUBE_FOPEN_STREAM : 0);
+	open.id = k->backing;
+	open.direct = k->kind == CUBE_KEEP_FILE && cube_fuse_real_direct(a->f, k->key, k->flags, k->backing);
 	if (k->kind == CUBE_KEEP_FILE)
-		(void)cube_fuse_reply_passing(a->req, fh, k->backing);
+		(void)cube_fuse_reply_real(a->req, &open);
 	else
 		(void)cube_fuse_reply_open(a->req, fh, flags);
 	return true;

@@ -114,9 +114,16 @@ int cube_fuse_reply_open(fuse_req_t req, uint64_t fh, uint32_t flags);
 /* The attributes, for whichever request asked; @birth NULL: nobody knows when it was made. */
 int cube_fuse_reply_attr(const struct cube_fuse_args *a, const struct stat *st, double timeout,
 			 const struct timespec *birth);
-/* Those of a real file: with @id 0 it is served, else its data passes through. */
-int cube_fuse_reply_passing(fuse_req_t req, uint64_t fh, int32_t id);
-int cube_fuse_reply_created(fuse_req_t req, const struct fuse_entry_param *e, uint64_t fh, int32_t id);
+/* An open file more: its number, and how its data goes. */
+struct cube_fuse_real_open {
+	uint64_t fh;
+	int32_t id;  /* 0: it is served, else its data passes through */
+	bool direct; /* nothing of it is cached, and so no shared mapping can be made */
+};
+/* The reply for a real file. */
+int cube_fuse_reply_real(fuse_req_t req, const struct cube_fuse_real_open *o);
+int cube_fuse_reply_created(fuse_req_t req, const struct fuse_entry_param *e,
+			    const struct cube_fuse_real_open *o);
 /* What the worker before had opened for this very request, and had no time to tell: answered, and true. */
 bool cube_fuse_opened_before(const struct cube_fuse_args *a);
 
@@ -144,13 +151,12 @@ void cube_fuse_real_release(const struct cube_fuse_args *a);
 void cube_fuse_real_lseek(const struct cube_fuse_args *a);
 void cube_fuse_real_opendir(const struct cube_fuse_args *a);
 
-/* An open file more: its number, and how its data goes. @h is released where that fails: -ENOMEM, -ENFILE. */
-struct cube_fuse_real_open {
-	uint64_t fh;
-	int32_t id; /* 0: it is served, else its data passes through */
-};
+/* @h is released where that fails: -ENOMEM, -ENFILE. */
 int cube_fuse_real_opened(const struct cube_fuse_args *a, uint64_t node, struct cube_files_handle *h,
 			  struct cube_fuse_real_open *ret);
+/* Would a shared writable mapping of it be another file than the inside has? (One that is served is mapped by way of the
+ * kernel's cache of this mount.) As of now: @id as in cube_fuse_real_open. */
+bool cube_fuse_real_direct(struct cube_fuse *f, uint64_t node, int flags, int32_t id);
 void cube_fuse_real_closed(struct cube_fuse *f, uint64_t node, uint64_t fh); /* releases what is open */
 
 /* dir.c: an open directory, whoever's it is. */

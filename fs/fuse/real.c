@@ -240,7 +240,7 @@ void cube_fuse_real_create(const struct cube_fuse_args *a)
 	if ((a->fi.flags & O_TRUNC) != 0)
 		cube_files_truncated(h, &cred);
 	p = real_param(&e);
-	if (cube_fuse_reply_created(a->req, &p, open.fh, open.id) == -ENOENT) {
+	if (cube_fuse_reply_created(a->req, &p, &open) == -ENOENT) {
 		cube_fuse_real_closed(a->f, e.id, open.fh);
 		cube_files_forget(a->f->files, e.id, 1);
 	}

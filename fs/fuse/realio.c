@@ -15,6 +15,12 @@ static struct cube_files_handle *io_handle(const struct cube_fuse_args *a)
 	return cube_fuse_open_of(a);
 }
 
+/* Only what is open for both can be mapped so; all else is cached as ever. */
+bool cube_fuse_real_direct(struct cube_fuse *f, uint64_t node, int flags, int32_t id)
+{
+	return id == 0 && (flags & O_ACCMODE) == O_RDWR && cube_tree_runs(f->tree, node);
+}
+
 int cube_fuse_real_opened(const struct cube_fuse_args *a, uint64_t node, struct cube_files_handle *h,
 			  struct cube_fuse_real_open *ret)
 {
@@ -31,6 +37,7 @@ int cube_fuse_real_opened(const struct cube_fuse_args *a, uint64_t node, struct 
 		return code;
 	}
 	ret->id = real.backing;
+	ret->direct = cube_fuse_real_direct(a->f, node, a->fi.flags, real.backing);
 	ret->fh = cube_fh_add(&a->f->fh, &real);
 	if (ret->fh != 0)
 		return 0;
@@ -67,7 +74,7 @@ void cube_fuse_real_open(const struct cube_fuse_args *a)
 		code = cube_fuse_real_opened(a, a->node, h, &open);
 	if (code < 0)
 		(void)fuse_reply_err(a->req, -code);
-	else if (cube_fuse_reply_passing(a->req, open.fh, open.id) == -ENOENT)
+	else if (cube_fuse_reply_real(a->req, &open) == -ENOENT)
 		cube_fuse_real_closed(a->f, a->node, open.fh);
 }
 

@@ -134,6 +134,21 @@ void cube_tree_ask(struct cube_tree *t, uint64_t id)
 	cube_domain_leave(t->domain);
 }
 
+bool cube_tree_runs(struct cube_tree *t, uint64_t id)
+{
+	const struct cube_obj *owner;
+	bool runs = false;
+
+	cube_domain_enter(t->domain);
+	owner = cube_files_owner(t->view->files, id);
+	if (owner != NULL && owner->type == &cube_type_cube)
+		runs = cube_use_runs(owner->p);
+	else if (owner != NULL && owner->type == &cube_type_volume)
+		runs = cube_volume_runs(owner->p);
+	cube_domain_leave(t->domain);
+	return runs;
+}
+
 bool cube_tree_keeps(const struct cube_tree *t)
 {
 	return t->watcher.keeps;

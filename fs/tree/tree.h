@@ -73,6 +73,9 @@ void cube_tree_client_ends(struct cube_tree *t, uint64_t client);
  */
 void cube_tree_ask(struct cube_tree *t, uint64_t id);
 
+/* Does anything run that has the file of that real node, too (cube_use_runs)? */
+bool cube_tree_runs(struct cube_tree *t, uint64_t id);
+
 /* Another front end is about to say that something is done: are there caches that do not know yet? Then
  * @told(@arg) is called when they do, on any thread; else false, and it is not. */
 bool cube_tree_behind(struct cube_tree *t, void (*told)(void *arg), void *arg);

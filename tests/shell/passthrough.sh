@@ -144,6 +144,61 @@ inside('printf inside | dd of=shared bs=1 seek=4096 conv=notrunc status=none')
 os.close(os.open(w + '/shared', os.O_RDONLY))
 assert m[4096:4102] == b'inside', 'a write inside, in a mapping outside, after an open'
 PY
+	# while something runs inside there is none; what needs none goes on, and both sides have one file
+	mapping() { # FILE: what a shared writable one says
+		python3 - "$1" <<'PY'
+import errno, mmap, os, sys
+f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644)
+os.ftruncate(f, 8192)
+private = mmap.mmap(f, 8192, mmap.MAP_PRIVATE)
+private[0:1] = b'p'
+assert os.pread(f, 1, 0) != b'p'
+r = os.open(sys.argv[1], os.O_RDONLY)
+assert mmap.mmap(r, 8192, mmap.MAP_SHARED, mmap.PROT_READ)[0:1] == os.pread(f, 1, 0)
+try:
+    m = mmap.mmap(f, 8192, mmap.MAP_SHARED)
+    m[0:6] = b'mapped'
+    m.flush()
+    print('made')
+except OSError as e:
+    print(errno.errorcode[e.errno])
+PY
+	}
+	gets() { # FILE ANSWER
+		[ "$(mapping "$1")" = "$2" ]
+	}
+	mkdir "$D/jobs/busy"
+	put "$D/jobs/busy/cmd" 'exec sleep 1000'
+	check_eq "$(mapping shared)" ENODEV 'a mapping beside a job'
+	check_eq "$(mapping fresh)" ENODEV 'a mapping of a new file beside a job'
+	exec 9<>shared
+	run dev 'printf one >shared'
+	check_eq "$(dd bs=3 count=1 status=none <&9)" one
+	printf two >&9
+	check_eq "$(run dev 'cat shared')" onetwo
+	run dev 'printf ONE | dd of=shared conv=notrunc status=none'
+	check_eq "$(head -c 6 shared)" ONEtwo
+	exec 9>&-
+	put "$D/jobs/busy/ctl" kill
+	check_eq "$(cat <>"$D/jobs/busy/exit")" 143
+	check_eq "$(mapping shared)" made 'a mapping when the job has ended'
+	check_eq "$(run dev 'head -c 6 shared')" mapped
+	run dev 'sleep 1000 & echo $! >left'
+	wait_for 20 gets shared ENODEV # what a command left running
+	run dev 'kill "$(cat left)"'
+	wait_for 20 gets shared made
+	# on a volume it is whoever has it
+	mkdir "$MNT/volumes/both"
+	put "$MNT/ctl" 'create one volume=both'
+	put "$MNT/ctl" 'create two volume=both'
+	check_eq "$(mapping "$MNT/one/workspace/shared")" made
+	mkdir "$MNT/two/jobs/busy"
+	put "$MNT/two/jobs/busy/cmd" 'exec sleep 1000'
+	check_eq "$(mapping "$MNT/one/workspace/shared")" ENODEV
+	check_eq "$(mapping "$MNT/volumes/both/files/shared")" ENODEV
+	check_eq "$(mapping shared)" made
+	rmdir "$MNT/one" "$MNT/two"
+	wait_for 20 rmdir "$MNT/volumes/both"
 fi
 mkdir "$D/checkpoints/c"
 echo before >kept
