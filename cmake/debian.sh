@@ -11,7 +11,7 @@ DEBIAN_RUN=(fuse3 crun uidmap passt iproute2 btrfs-progs)
 # shellcheck disable=SC2034
 DEBIAN_TEST=(libcmocka-dev clang libclang-rt-14-dev clang-tidy clang-format-14 cppcheck shellcheck mandoc
 	binutils make git procps psmisc python3 python3-pip tar rsync sqlite3 vim-tiny tmux dpkg-dev busybox-static xfsprogs
-	curl python3-websockets docker.io stress-ng fio dbench fsmark nano less attr inotify-tools
+	curl python3-websockets python3-jsonschema python3-yaml docker.io stress-ng fio dbench fsmark nano less attr inotify-tools
 	openssl qemu-system-x86 cpio kmod diod socat)
 # shellcheck disable=SC2034
 DEBIAN_BENCH=(docker.io diod python3 procps xfsprogs)

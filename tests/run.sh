@@ -51,6 +51,23 @@ python_packages() {
 	fi
 }
 
+# Official clients of services, for the tests against the servers in tests/servers. The same, of npm.
+node_packages() {
+	local wanted=tests/servers/package.json there=build/node
+	cmp -s "$wanted" "$there/installed" && return
+	rm -rf "$there"
+	if ! command -v npm >/dev/null; then
+		echo 'note: npm is not there, so the official clients of services are not either'
+		return
+	fi
+	mkdir -p "$there" && cp "$wanted" "$there"
+	if npm install --prefix "$there" --silent --no-audit --no-fund --no-package-lock --ignore-scripts; then
+		cp "$wanted" "$there/installed"
+	else
+		failed "npm cannot install what $wanted names: check the network and the registry"
+	fi
+}
+
 # Ordinary users mount through /dev/fuse; its mode is put back at the end.
 open_fuse() {
 	[ -c /dev/fuse ] || modprobe fuse 2>/dev/null
@@ -78,6 +95,7 @@ make_user() {
 prepare() {
 	packages
 	python_packages
+	node_packages
 	[ "$(id -u)" -eq 0 ] || return
 	say 'machine'
 	trap restore_fuse EXIT

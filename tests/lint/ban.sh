@@ -8,7 +8,7 @@ lint_report < <(lint_code "${sources[@]}" | awk -f "$LINT"/glob.awk -f "$LINT"/b
 
 # The words are spelled so that this script does not find itself.
 words='\b(TO''DO|FIX''ME|XX''X)\b|[Nn]ot (yet )?imple''mented'
-mapfile -t texts < <(lint_files '*' | grep -vE '^(tests/fuzz/corpus/|LICENSE$)')
+mapfile -t texts < <(lint_files '*' | grep -vE '^(tests/fuzz/corpus/|tests/servers/contracts/|LICENSE$)')
 if [ "${#texts[@]}" -gt 0 ]; then
 	lint_report < <(grep -HnIE "$words" "${texts[@]}" | sed 's/^\([^:]*:[0-9]*:\).*/\1 an unfinished thing/')
 fi

@@ -18,7 +18,7 @@ make() {
 	done
 	mkdir -p "$new/tests/shell"
 	cp -r "$HERE/." "$new/tests/shell"
-	cp -r "$HERE/../p9" "$new/tests"
+	cp -r "$HERE/../p9" "$HERE/../servers" "$new/tests"
 	[ ! -d "$BUILD/../python" ] || cp -r "$BUILD/../python" "$new"
 	mkdir "$new/docs"
 	cp "$HERE/../../README.md" "$new"
