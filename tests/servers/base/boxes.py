@@ -2,8 +2,8 @@
 """Boxes: what the servers here have for sandboxes. Real processes in namespaces, over a directory of their own.
 
 A helper process, forked before the server has threads or an event loop, makes them: it has all that a box's daemon needs
-already in memory, so that a box costs a fork. A box's first process (PID 1 inside) is the daemon: serve(sock, box)
-at a unix socket that the server connects to. All of it ends with the server.
+already in memory, so that a box costs a fork. A box's first process (PID 1 inside) is the daemon: serve(sockets, box),
+at Unix sockets that the server connects to. All of it ends with the server.
 
 What a box is not: a virtual machine. Its memory cannot be written down, so a copy of it has its files alone; there is no
 way out of its network.
@@ -102,12 +102,13 @@ def in_namespaces(ranges, then):
     return pid
 
 
-def first_process(root, sock, box, serve):
+def first_process(root, socks, box, serve):
     """The fork that is PID 1 inside; its parent waits for it. Returns its exit code."""
     pid = os.fork()
     if pid:
         signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGKILL))
-        sock.close()
+        for sock in socks:
+            sock.close()
         return os.waitpid(pid, 0)[1]
     try:
         world.die_with_parent()
@@ -115,22 +116,27 @@ def first_process(root, sock, box, serve):
         world.enter(root)
         os.umask(0o022)
         os.setsid()
-        serve(sock, box)
+        serve(socks, box)
     except BaseException:
         traceback.print_exc()
     os._exit(0)
 
 
 def do_start(job, ranges, serve):
-    root, path = job["root"], job["socket"]
+    socks = [listening(path) for path in job["sockets"]]
+    pid = in_namespaces(ranges, lambda: first_process(job["root"], socks, job["box"], serve))
+    for sock in socks:
+        sock.close()
+    return {"pid": pid}
+
+
+def listening(path):
     if os.path.exists(path):
         os.unlink(path)
     sock = socket.socket(socket.AF_UNIX)
     sock.bind(path)
     sock.listen(512)
-    pid = in_namespaces(ranges, lambda: first_process(root, sock, job["box"], serve))
-    sock.close()
-    return {"pid": pid}
+    return sock
 
 
 def do_make(job, ranges, _serve):

@@ -167,7 +167,7 @@ def head_of(answer, streamed, keep):
     lines += [f"{name}: {value}" for name, value in answer.headers.items()]
     if streamed:
         lines.append("Transfer-Encoding: chunked")
-    elif answer.status != 204 and "Content-Length" not in answer.headers:
+    elif answer.status not in (204, 304) and "Content-Length" not in answer.headers and isinstance(answer.body, bytes):
         lines.append(f"Content-Length: {len(answer.body)}")
     if not keep:
         lines.append("Connection: close")
@@ -175,18 +175,17 @@ def head_of(answer, streamed, keep):
 
 
 async def send(out, request, answer, keep):
-    streamed = hasattr(answer.body, "__aiter__")
-    raw = "Content-Length" in answer.headers
+    streamed, bare = hasattr(answer.body, "__aiter__"), answer.status in (204, 304) or request.method == "HEAD"
+    raw = bare or "Content-Length" in answer.headers
     await out.head(head_of(answer, streamed and not raw, keep))
-    if not streamed:
-        if answer.body and request.method != "HEAD":
-            await out.body(answer.body)
-    elif request.method != "HEAD":
+    if streamed:
         async for data in answer.body:
-            if data:
+            if data and not bare:
                 await out.body(data if raw else b"%x\r\n%s\r\n" % (len(data), data))
         if not raw:
             await out.body(b"0\r\n\r\n")
+    elif answer.body and not bare:
+        await out.body(answer.body)
     await out.end()
 
 

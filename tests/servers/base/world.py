@@ -64,8 +64,7 @@ def make_root(root, own):
             file.write(text)
     if os.path.exists("/etc/ld.so.cache"):
         shutil.copyfile("/etc/ld.so.cache", f"{root}/etc/ld.so.cache")
-    if os.path.isdir("/etc/alternatives"):
-        shutil.copytree("/etc/alternatives", f"{root}/etc/alternatives", symlinks=True)
+    os.mkdir(f"{root}/etc/alternatives")
     for name in ("bin", "sbin", "lib", "lib64"):
         if os.path.islink(f"/{name}"):
             os.symlink(os.readlink(f"/{name}"), f"{root}/{name}")
@@ -77,9 +76,7 @@ def enter(root):
     """The caller's root is @root from now on, with /usr, /proc and /dev in it, and a network of its own."""
     mount(None, "/", flags=MS_REC | MS_PRIVATE)
     mount(root, root, flags=MS_BIND)
-    mount("/usr", f"{root}/usr", flags=MS_BIND | MS_REC)
-    read_only(f"{root}/usr")
-    for name in ("bin", "sbin", "lib", "lib64"):
+    for name in ("usr", "etc/alternatives", "bin", "sbin", "lib", "lib64"):
         if os.path.isdir(f"/{name}") and not os.path.islink(f"/{name}"):
             os.makedirs(f"{root}/{name}", exist_ok=True)
             mount(f"/{name}", f"{root}/{name}", flags=MS_BIND | MS_REC)

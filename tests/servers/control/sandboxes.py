@@ -9,6 +9,7 @@ import time
 from base import boxes, wire
 
 CLIENT_ID, ENVD_VERSION = "6532622b", "0.6.13"
+SOCKETS = ("sock", "ports")
 ALPHABET = string.ascii_lowercase + string.digits
 
 
@@ -95,7 +96,8 @@ class Sandboxes:
 
     async def start(self, sandbox):
         box = {"envs": sandbox.options.get("envVars") or {}, "token": sandbox.token, "skew": self.clock.skew}
-        answer = await self.boxes.ask("start", root=self.path(sandbox, "root"), socket=self.path(sandbox, "sock"), box=box)
+        sockets = [self.path(sandbox, name) for name in SOCKETS]
+        answer = await self.boxes.ask("start", root=self.path(sandbox, "root"), sockets=sockets, box=box)
         sandbox.pid, sandbox.frozen = answer["pid"], False
         await self.tell(sandbox, "GET", "/health")
         sandbox.state, sandbox.move = "running", None
@@ -113,8 +115,9 @@ class Sandboxes:
         await self.stop(sandbox)
         self.all.pop(sandbox.id, None)
         await self.boxes.ask("remove", root=self.path(sandbox, "root"))
-        if os.path.exists(self.path(sandbox, "sock")):
-            os.unlink(self.path(sandbox, "sock"))
+        for name in SOCKETS:
+            if os.path.exists(self.path(sandbox, name)):
+                os.unlink(self.path(sandbox, name))
 
     def begin(self, sandbox, move):
         """Takes the sandbox for a move; 409 while there is another."""
@@ -168,12 +171,9 @@ class Sandboxes:
         self.begin(sandbox, "resuming")
         try:
             sandbox.end = self.clock.now() + timeout
-            if sandbox.token:
-                sandbox.token = secrets.token_hex(32)
             if sandbox.frozen and not memory:
                 await self.stop(sandbox)
             if sandbox.frozen and sandbox.pid is not None:
-                await self.tell(sandbox, "POST", "/init", {"accessToken": sandbox.token})
                 await self.tell(sandbox, "POST", "/unfreeze")
                 sandbox.state, sandbox.frozen = "running", False
                 self.arm(sandbox)

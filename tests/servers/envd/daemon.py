@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""envd: the daemon that is PID 1 of a box. serve() is given a listening socket and what the box is."""
+"""envd: the daemon that is PID 1 of a box. serve() is given listening sockets and what the box is."""
 import asyncio
 import base64
 import binascii
@@ -8,7 +8,7 @@ import signal
 import time
 
 from base import proto, rpc, wire
-from envd import files, paths
+from envd import files, paths, ports
 from envd.filesystem import Filesystem
 from envd.process import Processes
 from envd.watch import Watches
@@ -126,10 +126,12 @@ class Daemon:
         return wire.Answer(204)
 
 
-def serve(sock, box):
+def serve(socks, box):
+    """@socks: where envd is, and where the box's ports are."""
     async def main():
         daemon = Daemon(box, SCHEMAS)
-        server = await wire.listen(daemon.serve, sock)
+        await asyncio.start_unix_server(ports.serve, sock=socks[1])
+        server = await wire.listen(daemon.serve, socks[0])
         await server.serve_forever()
 
     asyncio.run(main())

@@ -8,11 +8,11 @@ export async function rejects(promise, ErrorClass, text) {
   try {
     await promise
   } catch (error) {
-    assert.equal(error.constructor.name, ErrorClass.name ?? ErrorClass, `${error.constructor.name}: ${error.message}`)
+    assert.ok(error instanceof ErrorClass, `${error.constructor.name}, expected ${ErrorClass.name}: ${error.message}`)
     if (text) assert.match(error.message, text)
     return error
   }
-  assert.fail(`nothing was thrown, expected ${ErrorClass.name ?? ErrorClass}`)
+  assert.fail(`nothing was thrown, expected ${ErrorClass.name}`)
 }
 
 export async function until(what, seconds = 20) {
