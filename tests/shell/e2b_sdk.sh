@@ -13,6 +13,7 @@ done
 mkdir "$WORK/top"
 python3 -B "$SERVERS/e2b.py" --top "$WORK/top" --ready "$WORK/address" 2>"$WORK/server.err" &
 server=$!
+on_exit kill -TERM "$server"
 wait_for 20 test -s "$WORK/address"
 E2B_API_URL=$(cat "$WORK/address")
 export E2B_API_URL E2B_SANDBOX_URL=$E2B_API_URL E2B_API_KEY=e2b_0123456789abcdef0123456789abcdef01234567
@@ -25,5 +26,6 @@ done
 
 kill "$server"
 wait "$server" || fail "the server ended with $?"
+EXITS=()
 check_eq "$(cat "$WORK/server.err")" '' 'what the server said'
 check_eq "$(ls -A "$WORK/top")" '' 'what the server left'

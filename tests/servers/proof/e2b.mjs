@@ -191,11 +191,9 @@ const parts = {
     const gone = await sandbox.commands.run('true').then(() => null, (error) => error)
     assert.ok(gone instanceof NotFoundError || gone instanceof TimeoutError, String(gone))
     await rejects(Sandbox.connect(sandbox.sandboxId), NotFoundError)
-    await until(async () => {
-      const short = await Sandbox.create({ timeoutMs: 1000 })
-      await until(async () => !(await short.isRunning()))
-      return true
-    })
+    const short = await Sandbox.create({ timeoutMs: 100000 })
+    await short.setTimeout(1000)
+    await until(() => Sandbox.getInfo(short.sandboxId).then(() => false, (error) => error instanceof NotFoundError))
   },
 
   pause: () => withSandbox(async (sandbox) => {
@@ -212,10 +210,12 @@ const parts = {
   }),
 
   autoPause: async () => {
-    const sandbox = await Sandbox.create({ timeoutMs: 1000, lifecycle: { onTimeout: 'pause', autoResume: true } })
+    const sandbox = await Sandbox.create({ timeoutMs: 100000, lifecycle: { onTimeout: 'pause', autoResume: true } })
     await sandbox.files.write('kept', 'yes')
+    await sandbox.setTimeout(1000)
     await until(async () => (await Sandbox.getInfo(sandbox.sandboxId)).state === 'paused')
-    assert.equal(await (await Sandbox.connect(sandbox.sandboxId)).files.read('kept'), 'yes')
+    assert.equal(await sandbox.files.read('kept'), 'yes') // which resumed it
+    assert.equal((await Sandbox.getInfo(sandbox.sandboxId)).state, 'running')
     await sandbox.kill()
   },
 
