@@ -15,10 +15,13 @@ static struct cube_files_handle *io_handle(const struct cube_fuse_args *a)
 	return cube_fuse_open_of(a);
 }
 
-/* Only what is open for both can be mapped so; all else is cached as ever. */
+/* What is open for writing alone cannot be mapped: to cache it would only be a copy more, and a question more (for file
+ * capabilities) at its first write. */
 bool cube_fuse_real_direct(struct cube_fuse *f, uint64_t node, int flags, int32_t id)
 {
-	return id == 0 && (flags & O_ACCMODE) == O_RDWR && cube_tree_runs(f->tree, node);
+	const int mode = flags & O_ACCMODE;
+
+	return id == 0 && (mode == O_WRONLY || (mode == O_RDWR && cube_tree_runs(f->tree, node)));
 }
 
 int cube_fuse_real_opened(const struct cube_fuse_args *a, uint64_t node, struct cube_files_handle *h,
