@@ -107,6 +107,25 @@ if [ "$TEST_UID" -eq 0 ]; then
 	check_eq "$(setpriv --reuid 12345 --regid 12345 --clear-groups "$W/id" -u)" 12345 'a program with setuid'
 fi
 
+# ---- nothing can be mounted inside, so nothing can hide what is shown ----
+run dev 'mkdir m; echo below >m/below'
+check_not run dev 'mount -t tmpfs none m'
+check_not run dev 'mount --bind /etc m'
+check_not run dev 'unshare --user --map-root-user --mount true'
+check_not run dev 'unshare --mount true'
+check_eq "$(run dev 'python3 - 2>&1 <<E3
+import ctypes, errno
+c = ctypes.CDLL(None, use_errno=True)
+for call in (lambda: c.mount(b"none", b"m", b"tmpfs", 0, None), lambda: c.syscall(428, -100, b"m", 1),
+             lambda: c.syscall(430, b"tmpfs", 0), lambda: c.unshare(0x10000000), lambda: c.unshare(0x20000)):
+    print(call(), errno.errorcode.get(ctypes.get_errno()))
+E3
+')" "$(printf '%s\n' '-1 EPERM' '-1 EPERM' '-1 EPERM' '-1 EPERM' '-1 EPERM')" 'mount, open_tree, fsopen, namespaces'
+check_eq "$(cat "$W/m/below")" below
+for dir in proc sys dev; do
+	check_eq "$(find "$D/files/$dir" -mindepth 1 | head -n 3)" '' "files/$dir"
+done
+
 # ---- a mount inside that never answers ----
 run dev 'mkdir hang below; mkdir below/hang'
 if [ "$TEST_UID" -eq 0 ]; then
