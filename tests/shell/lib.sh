@@ -294,6 +294,34 @@ boxes() { # how many containers it has
 	api GET '/containers/json?all=1' | grep -o '"Id":' | wc -l
 }
 
+# ---- a sandbox service (tests/servers) ----
+
+SERVERS=$(dirname "$0")/../servers
+SERVICE_KEY=e2b_0123456789abcdef0123456789abcdef01234567
+
+# Starts one below $WORK/service that is ended with the test; leaves its address in SERVICE_URL.
+start_service() { # PROGRAM [OPTION...]
+	mkdir "$WORK/service"
+	python3 -B "$SERVERS/$1" --top "$WORK/service" --ready "$WORK/service.url" --key "$SERVICE_KEY" "${@:2}" \
+		2>"$WORK/service.err" &
+	SERVICE_PID=$!
+	on_exit stop_service
+	wait_for 30 test -s "$WORK/service.url"
+	# shellcheck disable=SC2034 # for who reads this file
+	SERVICE_URL=$(cat "$WORK/service.url")
+}
+
+stop_service() { # it must end well, and leave nothing
+	local pid=$SERVICE_PID code=0
+	SERVICE_PID=
+	[ -n "$pid" ] || return 0
+	kill "$pid"
+	wait "$pid" || code=$?
+	[ "$code" -eq 0 ] || finish_problem "the service ended with $code"
+	[ ! -s "$WORK/service.err" ] || finish_problem "the service said: $(cat "$WORK/service.err")"
+	[ -z "$(ls -A "$WORK/service")" ] || finish_problem "the service left: $(ls -AR "$WORK/service")"
+}
+
 # ---- the end ----
 
 state_empty() { # STATE

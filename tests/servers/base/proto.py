@@ -240,6 +240,15 @@ def encode_time(text):
     return b"\x08" + put_varint(int(moment.timestamp())) + (b"\x10" + put_varint(nanos) if nanos else b"")
 
 
+def decode_time(data):
+    parts, i = {1: 0, 2: 0}, 0
+    while i < len(data):
+        tag, i = get_varint(data, i)
+        parts[tag >> 3], i = get_varint(data, i)
+    text = datetime.datetime.fromtimestamp(parts[1], datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    return text + (f".{parts[2]:09d}Z" if parts[2] else "Z")
+
+
 def encode_one(schema, kind, number, value):
     if kind == "string":
         return delimited(number, value.encode())
@@ -304,6 +313,8 @@ def decode_one(schema, kind, raw):
         if kind == "string":
             return raw.decode()
         return base64.b64encode(raw).decode() if kind == "bytes" else decode(schema, kind, raw)
+    if kind == "google.protobuf.Timestamp" and isinstance(raw, bytes):
+        return decode_time(raw)
     if not isinstance(raw, int):
         raise ValueError(f"no number where {kind} is expected")
     if kind == "bool":

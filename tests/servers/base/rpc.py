@@ -37,6 +37,19 @@ class Call:
 
     def __init__(self, request, timeout):
         self.headers, self.timeout = request.headers, timeout
+        interval = self.headers.get("keepalive-ping-interval", "")
+        self.idle = int(interval) if interval.isdigit() and int(interval) else 90
+        self.deadline = asyncio.get_running_loop().time() + timeout if timeout else None
+
+    async def next(self, get):
+        """await get(), or None where the stream was idle for so long that it should show life. Ends with the deadline."""
+        left = self.deadline - asyncio.get_running_loop().time() if self.deadline else self.idle
+        try:
+            return await asyncio.wait_for(get(), max(0, min(left, self.idle)))
+        except asyncio.TimeoutError:
+            if self.deadline and asyncio.get_running_loop().time() >= self.deadline:
+                raise Error("deadline_exceeded", "context deadline exceeded") from None
+            return None
 
 
 def content_type(headers):

@@ -51,7 +51,7 @@ class Sandbox:
         self.token = secrets.token_hex(32) if options["secure"] else None
         self.traffic_token = secrets.token_hex(16) if options.get("network", {}).get("allowPublicTraffic") is False else None
         self.metadata, self.pid, self.frozen, self.logs = options.get("metadata") or {}, None, False, []
-        self.network, self.connections, self.timer = options.get("network"), set(), None
+        self.network, self.connections, self.timer, self.dying = options.get("network"), set(), None, None
 
     def log(self, now, message, **fields):
         self.logs.append({"at": now, "level": "info", "message": message, "fields": fields})
@@ -76,7 +76,7 @@ class Sandboxes:
         return sandbox
 
     def running(self):
-        return [one for one in self.all.values() if one.state in ("running", "starting")]
+        return [one for one in self.all.values() if one.state in ("running", "starting") and one.move != "killing"]
 
     # ---- making and ending ----
 
@@ -100,7 +100,7 @@ class Sandboxes:
         answer = await self.boxes.ask("start", root=self.path(sandbox, "root"), sockets=sockets, box=box)
         sandbox.pid, sandbox.frozen = answer["pid"], False
         await self.tell(sandbox, "GET", "/health")
-        sandbox.state, sandbox.move = "running", None
+        sandbox.state = "running"
         self.arm(sandbox)
 
     async def stop(self, sandbox):
@@ -111,19 +111,30 @@ class Sandboxes:
             await self.boxes.ask("kill", pid=pid)
 
     async def kill(self, sandbox):
-        sandbox.move = "killing"
+        """Whoever else kills it waits for the same."""
+        if sandbox.dying is None:
+            sandbox.move, sandbox.dying = "killing", asyncio.ensure_future(self._kill(sandbox))
+        await asyncio.shield(sandbox.dying)
+
+    async def _kill(self, sandbox):
         await self.stop(sandbox)
-        self.all.pop(sandbox.id, None)
         await self.boxes.ask("remove", root=self.path(sandbox, "root"))
         for name in SOCKETS:
             if os.path.exists(self.path(sandbox, name)):
                 os.unlink(self.path(sandbox, name))
+        self.all.pop(sandbox.id, None)
 
     def begin(self, sandbox, move):
         """Takes the sandbox for a move; 409 while there is another."""
         if sandbox.move:
             raise Problem(409, f"sandbox {sandbox.id} is {sandbox.move}")
         sandbox.move = move
+
+    @staticmethod
+    def done(sandbox, move):
+        """The end of a move, unless a killing took its place."""
+        if sandbox.move == move:
+            sandbox.move = None
 
     # ---- time ----
 
@@ -165,7 +176,7 @@ class Sandboxes:
                 await self.stop(sandbox)
             sandbox.state, sandbox.end = "paused", self.clock.now()
         finally:
-            sandbox.move = None
+            self.done(sandbox, "pausing")
 
     async def resume(self, sandbox, timeout, memory=True):
         self.begin(sandbox, "resuming")
@@ -180,7 +191,7 @@ class Sandboxes:
             else:
                 await self.start(sandbox)
         finally:
-            sandbox.move = None
+            self.done(sandbox, "resuming")
 
     async def copy_files(self, sandbox, root):
         """Its files as they are at one moment, in a new directory."""
@@ -192,7 +203,7 @@ class Sandboxes:
             if sandbox.state == "running":
                 await self.tell(sandbox, "POST", "/unfreeze")
         finally:
-            sandbox.move = None
+            self.done(sandbox, "snapshotting")
 
     # ---- its daemon ----
 

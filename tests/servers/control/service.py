@@ -23,7 +23,8 @@ class Service:
         self.own = compile_routes([
             ("PUT", "/_test/faults", self.set_faults), ("GET", "/_test/requests", self.get_requests),
             ("DELETE", "/_test/requests", self.forget_requests), ("PUT", "/_test/skew", self.set_skew),
-            ("GET", "/_test/violations", self.get_violations), ("DELETE", "/_test/sandboxes/{}", self.lose_sandbox)])
+            ("GET", "/_test/violations", self.get_violations),
+            ("DELETE", "/_test/violations", self.forget_violations), ("DELETE", "/_test/sandboxes/{}", self.lose_sandbox)])
 
     async def serve(self, request):
         if request.path.startswith("/_test/"):
@@ -92,7 +93,14 @@ class Service:
         return wire.Answer(204)
 
     async def get_violations(self, _request):
-        return wire.json_answer(200, self.watcher.violations if self.watcher else None)
+        if self.watcher is None:
+            raise Problem(409, "the server was not started with --check")
+        return wire.json_answer(200, {"looked": self.watcher.looked, "violations": self.watcher.violations})
+
+    async def forget_violations(self, _request):
+        if self.watcher:
+            self.watcher.violations.clear()
+        return wire.Answer(204)
 
     async def lose_sandbox(self, _request, name):
         """As if its time were over."""

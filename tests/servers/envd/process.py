@@ -7,7 +7,7 @@ import signal
 
 from base import rpc
 from envd import paths
-from envd.running import Running
+from envd.running import OVER, Running
 
 KEPT = 30  # seconds that an ended process can be connected to
 SIGNALS = {"SIGNAL_SIGTERM": signal.SIGTERM, "SIGNAL_SIGKILL": signal.SIGKILL, 15: signal.SIGTERM, 9: signal.SIGKILL}
@@ -74,30 +74,20 @@ class Processes:
         ending = asyncio.ensure_future(process.run())
         if timeout and not (await asyncio.wait({ending}, timeout=timeout))[0]:
             process.signal(signal.SIGKILL)
-            process.late = True
         await ending
         self.daemon.log("Process ended", pid=process.pid, status=process.end["status"])
         await asyncio.sleep(KEPT)
         if self.known.get(process.pid) is process:
             del self.known[process.pid]
 
-    async def events(self, process, reader, call):
-        idle = call.headers.get("keepalive-ping-interval", "")
-        idle = int(idle) if idle.isdigit() and int(idle) else 90
+    @staticmethod
+    async def events(process, reader, call):
         try:
             yield {"event": {"start": {"pid": process.pid}}}
-            while True:
-                try:
-                    event = await asyncio.wait_for(reader.get(), idle)
-                except asyncio.TimeoutError:
-                    event = {"keepalive": {}}
-                if event is None:
-                    break
-                yield {"event": event}
+            while (event := await call.next(reader.get)) != OVER:
+                yield {"event": event or {"keepalive": {}}}
         finally:
             process.unsubscribe(reader)
-        if process.late:
-            raise rpc.Error("deadline_exceeded", "context deadline exceeded")
 
     async def Connect(self, call, message):
         process = self.find(message.get("process", {}))

@@ -13,10 +13,11 @@ from base import rpc
 from envd import paths
 
 PIECE, PTY_PIECE, QUEUED = 32 << 10, 16 << 10, 64
+OVER = "over"  # the event that is the last
 
 
 class Reader:
-    """One who is told events: a bounded queue, so that a slow one holds the process back. None is the end."""
+    """One who is told events: a bounded queue, so that a slow one holds the process back. OVER is the end."""
 
     def __init__(self):
         self._queue, self.closed = asyncio.Queue(QUEUED), False
@@ -49,7 +50,7 @@ class Running:
     """Starts at once. OSError: it cannot be started. run() once, exited() by who reaps."""
 
     def __init__(self, words, cwd, env, user, size, stdin):
-        self.pty, self.status, self.end, self.late = size is not None, None, None, False
+        self.pty, self.status, self.end = size is not None, None, None
         self._readers, self._exited, self._writing, self._blocked = set(), asyncio.Event(), asyncio.Lock(), None
         if self.pty:
             self._open_pty(size)
@@ -98,7 +99,7 @@ class Running:
         reader = Reader()
         self._readers.add(reader)
         if self.end:
-            for event in ({"end": self.end}, None):
+            for event in ({"end": self.end}, OVER):
                 reader._queue.put_nowait(event)
         return reader
 
@@ -133,7 +134,7 @@ class Running:
                 os.close(fd)
         self.end = self.describe()
         await self.tell({"end": self.end})
-        await self.tell(None)
+        await self.tell(OVER)
 
     def exited(self, status):
         self.status = status

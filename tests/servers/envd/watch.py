@@ -86,20 +86,13 @@ class Watches:
     async def WatchDir(self, call, message):
         return self.stream(self.open(call, message), call)
 
-    async def stream(self, watch, call):
-        idle = call.headers.get("keepalive-ping-interval", "")
-        idle = int(idle) if idle.isdigit() and int(idle) else 90
-        deadline = asyncio.get_running_loop().time() + call.timeout if call.timeout else None
+    @staticmethod
+    async def stream(watch, call):
         try:
             yield {"start": {}}
             while True:
-                left = deadline - asyncio.get_running_loop().time() if deadline else idle
-                try:
-                    yield {"filesystem": await asyncio.wait_for(watch.events.get(), min(idle, max(left, 0)))}
-                except asyncio.TimeoutError:
-                    if deadline and asyncio.get_running_loop().time() >= deadline:
-                        raise rpc.Error("deadline_exceeded", "context deadline exceeded") from None
-                    yield {"keepalive": {}}
+                event = await call.next(watch.events.get)
+                yield {"filesystem": event} if event else {"keepalive": {}}
         finally:
             watch.close()
 
