@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -24,6 +25,14 @@
 static uint64_t takeover_pair(pid_t holder, pid_t other)
 {
 	return (uint32_t)holder | (uint64_t)(uint32_t)other << 32;
+}
+
+/* Where the number stands of one that is about to have the descriptors. */
+static pid_t *takeover_other(struct cube_keep *k)
+{
+	size_t upper = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? sizeof(pid_t) : 0;
+
+	return (pid_t *)(void *)((char *)k->head + offsetof(struct cube_keep_head, holders) + upper);
 }
 
 /* Out of the way of what is about to get its old number. */
@@ -47,7 +56,7 @@ static void takeover_one(int pidfd, int32_t *fd, unsigned *lost)
 		return;
 	if (pidfd >= 0 && cube_holder_take(pidfd, *fd) == 0)
 		return;
-	*fd = -1;
+	*fd = CUBE_KEEP_LOST;
 	++*lost;
 }
 
@@ -108,15 +117,15 @@ int cube_takeover(struct cube_keep *k, struct cube_err *err)
 {
 	pid_t before = (pid_t)(uint32_t)atomic_load(&k->head->holders), own;
 	cube_auto_fd pidfd = -1;
-	int r = cube_holder_start(&own, err);
+	int r = cube_holder_start(takeover_other(k), err);
 
 	if (r < 0)
 		return r;
+	own = *takeover_other(k);
 	if (before == 0) {
 		atomic_store(&k->head->holders, takeover_pair(own, 0));
 		return 0;
 	}
-	atomic_store(&k->head->holders, takeover_pair(before, own));
 	pidfd = takeover_open(before);
 	takeover_all(k, pidfd);
 	if (pidfd >= 0)

@@ -41,6 +41,8 @@ static bool restore_dir(struct cube_fuse *f, uint32_t i, const struct cube_keep_
 	struct cube_fuse_dir *d;
 	uint64_t id = atomic_load(&k->key);
 
+	if (k->fd == CUBE_KEEP_LOST) /* without one it would be the empty directory of one that removes */
+		return false;
 	if (k->fd >= 0 && cube_files_adopt(f->files, id, k->fd, k->flags, true, &h) < 0)
 		return false;
 	d = cube_fuse_dir_new(h, k->shown_ino);

@@ -7,16 +7,21 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HOLDER_END_MS 5000
+#include "backends/base/macros.h"
+
+#define HOLDER_END_MS   5000
+#define HOLDER_BEGIN_MS 5000
 
 /* In a process that libc does not know of: system calls and nothing else. It must be dumpable, since a process that
  * entered a user namespace is not, and its descriptors could not be taken. */
-static void holder_run(pid_t parent)
+static void holder_run(pid_t parent, int begun)
 {
+	uint64_t one = 1;
 	sigset_t all;
 
 	(void)sigfillset(&all);
@@ -24,21 +29,33 @@ static void holder_run(pid_t parent)
 	(void)syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	(void)syscall(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 	(void)syscall(SYS_prctl, PR_SET_NAME, "cubefs-holder", 0, 0, 0);
+	(void)syscall(SYS_write, begun, &one, sizeof(one));
 	while ((pid_t)syscall(SYS_getppid) == parent)
 		(void)syscall(SYS_pause);
 	(void)syscall(SYS_exit_group, 0);
 }
 
+/* One that is not dumpable yet has nothing for who comes next, should this process be killed now. */
+static void holder_await(int begun)
+{
+	struct pollfd p = {.fd = begun, .events = POLLIN};
+
+	(void)poll(&p, 1, HOLDER_BEGIN_MS);
+}
+
 int cube_holder_start(pid_t *ret, struct cube_err *err)
 {
+	cube_auto_fd begun = eventfd(0, EFD_CLOEXEC);
 	pid_t parent = getppid();
-	long pid = syscall(SYS_clone, CLONE_FILES | CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+	long pid = begun < 0 ? -1
+			     : syscall(SYS_clone, CLONE_FILES | CLONE_PARENT | CLONE_PARENT_SETTID | SIGCHLD,
+				       NULL, ret, NULL, NULL);
 
 	if (pid == 0)
-		holder_run(parent);
+		holder_run(parent, begun);
 	if (pid < 0)
 		return cube_fail_errno(err, "no process that holds the open files");
-	*ret = (pid_t)pid;
+	holder_await(begun);
 	return 0;
 }
 

@@ -12,7 +12,8 @@
 #include "backends/base/err.h"
 
 /* A holder of this process's descriptors: a child of this one's parent, which must wait for it. To be called while
- * there is one thread. */
+ * there is one thread. *ret is its number as soon as there is one, so that who shares that memory knows of a holder
+ * whose maker was killed at that instant. When this returns its descriptors can be taken. */
 int cube_holder_start(pid_t *ret, struct cube_err *err);
 /* From the holder @pidfd: its descriptor @fd, here under the same number (which must be free here). 0 or -errno. */
 int cube_holder_take(int pidfd, int fd);

@@ -248,7 +248,7 @@ int cube_keep_text_get(const struct cube_keep_text *t, size_t at, void *data, si
 {
 	if (t->fd >= 0)
 		return pread(t->fd, data, len, (off_t)at) == (ssize_t)len ? 0 : -EIO;
-	if (at + len > sizeof(t->small))
+	if (t->fd == CUBE_KEEP_LOST || at + len > sizeof(t->small))
 		return -EIO;
 	memcpy(data, t->small + at, len);
 	return 0;

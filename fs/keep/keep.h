@@ -24,6 +24,7 @@
 #include "backends/base/err.h"
 
 #define CUBE_KEEP_NONE UINT32_MAX
+#define CUBE_KEEP_LOST (-2) /* in place of a descriptor: the next worker could not have it */
 
 /* ---- records: each begins with its key ---- */
 
@@ -84,7 +85,7 @@ struct cube_keep_mark {
 /* Text that a handle has: the first bytes here, or all of it in the file @fd. */
 #define CUBE_KEEP_SMALL 160
 struct cube_keep_text {
-	int32_t fd; /* -1: it fits */
+	int32_t fd; /* -1: it fits; CUBE_KEEP_LOST */
 	char small[CUBE_KEEP_SMALL];
 };
 
@@ -109,7 +110,7 @@ struct cube_keep_handle {
 	uint32_t kind;
 	uint32_t use;    /* how often the record was taken: part of the number that the kernel has */
 	int32_t flags;   /* open(2)'s */
-	int32_t fd;      /* of a real one; -1 */
+	int32_t fd;      /* of a real one; -1, CUBE_KEEP_LOST */
 	int32_t backing; /* the kernel's id of what is behind it; 0: it is served */
 	_Atomic uint32_t which;
 	_Atomic uint32_t whole; /* its open came to its end */

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -78,6 +79,40 @@ static void test_held(void **state)
 	close(tell[1]);
 }
 
+/* Its maker may be killed at any instant: it is known when there is one, and has what it is for when its maker goes on. */
+static void test_at_once(void **state)
+{
+	pid_t *made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct cube_err err;
+
+	(void)state;
+	assert_ptr_not_equal(made, MAP_FAILED);
+	for (int i = 0; i < 50; i++) {
+		char path[64], name[32] = "";
+		int pidfd, fd, status;
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			(void)prctl(PR_SET_DUMPABLE, 0); /* as one that has entered a user namespace */
+			_exit(cube_holder_start(made, &err) < 0 || dup2(2, FILE_NO) < 0);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		(void)snprintf(path, sizeof(path), "/proc/%d/comm", *made);
+		fd = open(path, O_RDONLY);
+		assert_true(fd >= 0 && read(fd, name, sizeof(name) - 1) > 0);
+		assert_string_equal(name, "cubefs-holder\n");
+		(void)close(fd);
+		pidfd = (int)syscall(SYS_pidfd_open, *made, 0);
+		assert_int_equal(cube_holder_take(pidfd, FILE_NO), 0);
+		(void)close(FILE_NO);
+		cube_holder_end(pidfd);
+		assert_int_equal(waitpid(*made, NULL, 0), *made);
+		(void)close(pidfd);
+	}
+	assert_int_equal(munmap(made, sizeof(*made)), 0);
+}
+
 /* It ends with whoever is to wait for it. */
 static void test_parent_ends(void **state)
 {
@@ -114,6 +149,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_held),
+		cmocka_unit_test(test_at_once),
 		cmocka_unit_test(test_parent_ends),
 	};
 

@@ -134,6 +134,7 @@ static void test_texts(void **state)
 {
 	struct cube_keep_text t = {.fd = -1};
 	char in[1000], out[1000];
+	int fd;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(in); i++)
@@ -150,6 +151,10 @@ static void test_texts(void **state)
 	assert_int_equal(cube_keep_text_put(&t, 3, "XYZ", 3), 0);
 	assert_int_equal(cube_keep_text_get(&t, 2, out, 5), 0);
 	assert_memory_equal(out, "cXYZg", 5);
+	fd = t.fd;
+	t.fd = CUBE_KEEP_LOST; /* what it began with is not what it is */
+	assert_int_equal(cube_keep_text_get(&t, 0, out, 10), -EIO);
+	t.fd = fd;
 	cube_keep_text_drop(&t);
 	assert_int_equal(t.fd, -1);
 	assert_int_equal(cube_keep_text_get(&t, 100, out, 61), -EIO);
