@@ -55,7 +55,7 @@ end_loads() {
 	wait "${LOAD_PIDS[@]}" || true
 }
 
-start_loads() { # NAME ...; among them exec and append
+start_loads() { # NAME ...; for finish_loads exec and append are among them
 	local name
 	LOADS=("$@")
 	on_exit end_loads
@@ -74,12 +74,27 @@ loads_run() { # WHEN; fails if one has ended
 	done
 }
 
-finish_loads() { # all of them; nothing was lost, and nothing was done twice
+# Under the loads, with every pause there may be between two.
+kill_workers() { # N; a hundred where there is time
+	local n deaths=$1
+	[ -z "${CUBEFS_TEST_LONG-}" ] || deaths=100
+	for n in $(seq "$deaths"); do
+		sleep "0.$((n * 7 % 10))"
+		kill_worker
+		loads_run "after $n deaths"
+	done
+}
+
+wait_loads() {
 	local i
 	: >"$WORK/stop"
 	for i in "${!LOAD_PIDS[@]}"; do
 		wait "${LOAD_PIDS[i]}" || fail "${LOADS[i]}: $(cat "$WORK/load.${LOADS[i]}")"
 	done
+}
+
+finish_loads() { # all of them; nothing was lost, and nothing was done twice
+	wait_loads
 	check_eq "$(cat "$F/counted")" "$(seq "$(cat "$WORK/counted")")" 'commands that ran'
 	check_eq "$(cat "$F/log")" "$(for i in $(seq "$(cat "$WORK/appended")"); do echo "entry $i"; done)" 'what was appended'
 	check_eq "$(cut -d ' ' -f 1 "$MNT/list")" dev 'sandboxes'

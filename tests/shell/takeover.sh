@@ -163,12 +163,6 @@ load_tar() {
 }
 SEQ=$(seq 2000 | cksum)
 start_loads exec jobs tar append cubes
-deaths=15
-[ -z "${CUBEFS_TEST_LONG-}" ] || deaths=100
-for n in $(seq "$deaths"); do
-	sleep "0.$((n * 7 % 10))"
-	kill_worker
-	loads_run "after $n deaths"
-done
+kill_workers 15
 finish_loads
 check_eq "$(cat "$F/jobs")" "$(seq "$(cat "$WORK/jobs")")" 'jobs that ran'
