@@ -25,8 +25,7 @@ static int everyone_list(struct init_procs *out)
 	for (size_t i = 0; i < out->len; i++) {
 		const struct init_proc *one = &out->all[i];
 
-		/* What was started from outside into the sandbox has no parent here. Threads of the kernel
-		 * are not shown in a namespace. */
+		/* What was started from outside into the sandbox has no parent here. */
 		if (one->pid == self || (self != 1 && !one->mark) || !init_proc_alive(one) ||
 		    init_group_is_ours(one->pid))
 			continue;

@@ -12,6 +12,7 @@
  *   group*.c    everything that a job started       procs.c      /proc
  *   everyone.c  all processes at once               shell.c      which shell
  *   times.c     the end of its life, and what ended commands left
+ *   machine.c   as process 1 of a virtual machine
  *
  * The protocol is in docs/cube-init-protocol.md. Everything inside the sandbox is hostile: the agent is not
  * dumpable, waits for nothing but the loop, and takes nothing that it reads from inside to be well formed. */
@@ -33,6 +34,7 @@
 #include "backends/agent/init/error.h"
 #include "backends/agent/init/ev.h"
 #include "backends/agent/init/group.h"
+#include "backends/agent/init/machine.h"
 #include "backends/agent/init/procs.h"
 #include "backends/agent/init/pty.h"
 #include "backends/agent/init/session.h"
@@ -43,20 +45,25 @@
 
 struct options {
 	int listen_fd, stream_fd, cgroup_fd;
-	bool stdio;
+	bool stdio, machine;
 	const char *door;
 	const char *run_dir;
 	const char *shell;
 };
 
 static const char usage[] = "usage: cube-init (--listen-fd N | --door PATH | --stream-fd N | --stdio) "
-			    "[--cgroup-fd N] [--run-dir DIR] [--shell PATH]\n";
+			    "[--cgroup-fd N] [--run-dir DIR] [--shell PATH] [--machine]\n";
 
 static const struct option long_options[] = {
-	{"listen-fd", required_argument, NULL, 'l'}, {"door", required_argument, NULL, 'd'},
-	{"stream-fd", required_argument, NULL, 's'}, {"stdio", no_argument, NULL, 'i'},
-	{"cgroup-fd", required_argument, NULL, 'c'}, {"run-dir", required_argument, NULL, 'r'},
-	{"shell", required_argument, NULL, 'S'},     {NULL, 0, NULL, 0},
+	{"listen-fd", required_argument, NULL, 'l'},
+	{"door", required_argument, NULL, 'd'},
+	{"stream-fd", required_argument, NULL, 's'},
+	{"stdio", no_argument, NULL, 'i'},
+	{"cgroup-fd", required_argument, NULL, 'c'},
+	{"run-dir", required_argument, NULL, 'r'},
+	{"shell", required_argument, NULL, 'S'},
+	{"machine", no_argument, NULL, 'm'},
+	{NULL, 0, NULL, 0},
 };
 
 static bool option_fd(const char *text, int *ret)
@@ -116,6 +123,9 @@ static bool options_parse(int argc, char **argv, struct options *o)
 		case 'S':
 			o->shell = optarg;
 			break;
+		case 'm':
+			o->machine = true;
+			break;
 		default:
 			ok = false;
 		}
@@ -134,6 +144,11 @@ static void main_signal(int sig)
 		return;
 	init_actions_shutdown(asked ? 0 : PATIENCE);
 	asked = true;
+}
+
+static void main_button(void)
+{
+	main_signal(SIGTERM);
 }
 
 /* What waits until nobody waits for us. */
@@ -182,6 +197,8 @@ static int main_setup(const struct options *o)
 	if (r < 0)
 		return r;
 	init_group_setup(o->cgroup_fd);
+	if (o->machine)
+		init_machine_setup(main_button);
 	return main_connect(o, listener);
 }
 
@@ -201,5 +218,7 @@ int main(int argc, char **argv)
 	}
 	init_ev_run(main_after);
 	init_session_files_teardown();
+	if (o.machine)
+		init_machine_off();
 	return 0;
 }

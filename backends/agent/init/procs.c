@@ -11,7 +11,9 @@
 
 #include "backends/agent/init/dir.h"
 
-#define PROCS_MAX (1u << 20) /* more than the kernel's own limit of processes */
+#define PROCS_MAX    (1u << 20) /* more than the kernel's own limit of processes */
+#define PROCS_FLAGS  7          /* when procs_parse stands before FLAGS */
+#define PROCS_KERNEL 0x00200000 /* of FLAGS: PF_KTHREAD */
 
 static int procs_fd = -1;
 
@@ -38,7 +40,8 @@ static bool procs_slurp(const char *name, char *out, size_t size)
 }
 
 /* "PID (any thing) S PPID PGRP SID TTY TPGID FLAGS 4xFAULTS 4xTIMES PRIO NICE THREADS 0 START ...": the name
- * may hold any byte, so what follows is found from its last parenthesis. */
+ * may hold any byte, so what follows is found from its last parenthesis. A thread of the kernel, as the first namespace of a
+ * machine shows them, is nothing that runs here. */
 static bool procs_parse(const char *text, struct init_proc *ret)
 {
 	const char *at = strrchr(text, ')');
@@ -50,7 +53,7 @@ static bool procs_parse(const char *text, struct init_proc *ret)
 	ret->ppid = (pid_t)strtol(at + 4, &end, 10);
 	for (int field = 4; field < 21; field++) {
 		end = strchr(end + (*end == ' '), ' ');
-		if (end == NULL)
+		if (end == NULL || (field == PROCS_FLAGS && (strtoul(end + 1, NULL, 10) & PROCS_KERNEL) != 0))
 			return false;
 	}
 	ret->start = strtoull(end + 1, NULL, 10);
