@@ -7,11 +7,17 @@
 extern const struct cube_backend_ops cube_backend_local;
 extern const struct cube_backend_ops cube_backend_mem;
 extern const struct cube_backend_ops cube_backend_docker;
+#ifdef CUBEFS_LIBVIRT /* the build has its library */
+extern const struct cube_backend_ops cube_backend_libvirt;
+#endif
 
 const struct cube_backend_ops *const cube_backend_kinds[] = {
 	&cube_backend_local,
 	&cube_backend_mem,
 	&cube_backend_docker,
+#ifdef CUBEFS_LIBVIRT
+	&cube_backend_libvirt,
+#endif
 	NULL,
 };
 

@@ -2,7 +2,7 @@
 # The target header_check compiles every header alone, and twice in one file: a header that needs another
 # one first, or has no guard, does not compile. It is part of every build.
 function(cubefs_header_check)
-	cmake_parse_arguments(H "" "" "FOLDERS;LIBRARIES" ${ARGN})
+	cmake_parse_arguments(H "" "" "FOLDERS;WITHOUT;LIBRARIES" ${ARGN})
 	set(sources "")
 	foreach(folder IN LISTS H_FOLDERS)
 		file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
@@ -14,6 +14,10 @@ function(cubefs_header_check)
 				"#include \"${header}\"\n#include \"${header}\"\n\nextern int header_check_${name};\n")
 			list(APPEND sources ${source})
 		endforeach()
+	endforeach()
+	foreach(folder IN LISTS H_WITHOUT)
+		string(REGEX REPLACE "[/.]" "_" name ${folder})
+		list(FILTER sources EXCLUDE REGEX "/header_check/${name}_")
 	endforeach()
 	if(NOT sources)
 		return()

@@ -5,14 +5,15 @@
 
 # shellcheck disable=SC2034 # used by who reads this file
 DEBIAN_BUILD=(gcc libc6-dev musl-tools cmake ninja-build pkgconf libfuse3-dev libjansson-dev libuv1-dev
-	libinih-dev libarchive-dev libcap-dev libssl-dev libhttp-parser-dev libcurl4-openssl-dev libncurses-dev)
+	libinih-dev libarchive-dev libcap-dev libssl-dev libhttp-parser-dev libcurl4-openssl-dev libncurses-dev
+	libvirt-dev libxml2-dev)
 # shellcheck disable=SC2034
 DEBIAN_RUN=(fuse3 crun uidmap passt iproute2 btrfs-progs)
 # shellcheck disable=SC2034
 DEBIAN_TEST=(libcmocka-dev clang libclang-rt-14-dev clang-tidy clang-format-14 cppcheck shellcheck mandoc
 	binutils make git procps psmisc python3 python3-pip tar rsync sqlite3 vim-tiny tmux dpkg-dev busybox-static xfsprogs
 	curl python3-websockets python3-jsonschema python3-yaml docker.io stress-ng fio dbench fsmark nano less attr inotify-tools
-	openssl qemu-system-x86 cpio kmod diod socat)
+	openssl qemu-system-x86 cpio kmod diod socat libvirt-daemon-system qemu-utils)
 # shellcheck disable=SC2034
 DEBIAN_BENCH=(docker.io diod python3 procps xfsprogs)
 # shellcheck disable=SC2034

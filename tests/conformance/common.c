@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What most checks begin and end with. */
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -10,22 +11,44 @@
 #include "backends/base/macros.h"
 #include "tests/conformance/conformance.h"
 
+static void bed_destroy(struct subject *s, char *id)
+{
+	struct cube_err err;
+
+	if (id != NULL && cube_backend_destroy(s->stage.b, id, &err) < 0)
+		fail_msg("destroy: %s", err.text);
+	cube_free(id);
+}
+
 struct bed bed_open(struct subject *s)
 {
-	struct bed b = {.subject = s, .id = stage_create(&s->stage, NULL)};
+	struct bed b = {.subject = s, .id = cube_steal(s->kept)};
 
+	if (b.id == NULL)
+		b.id = stage_create(&s->stage, NULL);
 	b.ear = ear_open(&s->stage, b.id);
+	s->sessions += 2;
+	b.session = s->sessions;
 	return b;
 }
 
 void bed_close(struct bed *b)
 {
-	struct cube_err err;
+	struct subject *s = b->subject;
+	struct cube_info info;
 
+	if (s->slow && s->kept == NULL && cube_backend_inspect(s->stage.b, b->id, &info, NULL) == 0 &&
+	    info.state == CUBE_IS_RUNNING) {
+		cube_link_kill_all(b->ear->link, SIGKILL);
+		s->kept = cube_steal(b->id);
+	}
 	ear_close(b->ear);
-	if (cube_backend_destroy(b->subject->stage.b, b->id, &err) < 0)
-		fail_msg("destroy: %s", err.text);
-	cube_free(b->id);
+	bed_destroy(s, b->id);
+}
+
+void bed_last(struct subject *s)
+{
+	bed_destroy(s, cube_steal(s->kept));
 }
 
 struct run cat_start(struct bed *b)

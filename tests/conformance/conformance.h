@@ -33,8 +33,11 @@ struct subject {
 	const char *conf;                   /* lines of its section; or */
 	const char *conf_env;               /* the environment variable that has them */
 	bool wrapped;                       /* in all decorators */
+	bool slow; /* a sandbox takes long to make: beds are of one, as long as it runs */
 	const struct dialect *dialect;
 	struct stage stage;
+	char *kept;        /* its sandbox, where it is slow; NULL: none */
+	uint64_t sessions; /* that were given to beds */
 };
 
 struct check {
@@ -66,10 +69,12 @@ struct bed {
 	struct subject *subject;
 	char *id;
 	struct ear *ear;
+	uint64_t session; /* a number that is nobody else's, as is the next one */
 };
 
 struct bed bed_open(struct subject *s);
-void bed_close(struct bed *b); /* destroys it */
+void bed_close(struct bed *b);    /* destroys it, unless the next one is to have it */
+void bed_last(struct subject *s); /* there is no next one */
 
 /* A `cat` whose input is open; waits until it runs. */
 struct run cat_start(struct bed *b);

@@ -52,6 +52,11 @@ static struct subject subjects[] = {
 	{.name = "local", .kind = "local", .dialect = &shell},
 	{.name = "local-copies", .kind = "local", .dialect = &shell, .conf = "store = copies"},
 	{.name = "docker", .kind = "docker", .dialect = &shell, .conf_env = "CUBEFS_TEST_DOCKER"},
+	{.name = "libvirt",
+	 .kind = "libvirt",
+	 .dialect = &shell,
+	 .conf_env = "CUBEFS_TEST_LIBVIRT",
+	 .slow = true},
 };
 
 static const struct check *const tables[] = {
@@ -167,6 +172,7 @@ static int conformance(struct subject *s)
 		return 1;
 	}
 	r = s->stage.b->caps == 0 ? explain(s->stage.b) : run_all(s);
+	bed_last(s);
 	stage_close(&s->stage);
 	return r;
 }

@@ -7,7 +7,7 @@
 #include "backends/base/alloc.h"
 #include "tests/conformance/conformance.h"
 
-#define SESSION 7
+#define SESSION (b.session) /* of the bed that is called so */
 
 static void lives_on(struct subject *s)
 {
