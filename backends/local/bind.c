@@ -7,9 +7,9 @@
  * written down before it is attached: a daemon that is killed in between finds it, or that it is not there. */
 #include "backends/local/local_priv.h"
 
-#include "backends/local/inside.h"
+#include "backends/ns/mounts.h"
 #include "backends/local/keep.h"
-#include "backends/local/mnt.h"
+#include "backends/ns/bind.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,86 +29,44 @@ static int bind_find(const struct local_cube *c, const char *path)
 }
 
 /* Where its mount is inside; -ENOENT: nowhere. */
-static int bind_inside(const struct local_cube *c, const struct cube_local_mount *m,
-		       struct cube_local_point *p)
+static int bind_inside(const struct local_cube *c, const struct cube_local_mount *m, struct cube_ns_point *p)
 {
-	return m->number == 0 ? -ENOENT : cube_local_inside_number(c->rec.init.pid, m->number, p);
+	return m->number == 0 ? -ENOENT : cube_ns_mount_number(c->rec.init.pid, m->number, p);
 }
 
 bool cube_local_bind_known(struct local_cube *c, unsigned i)
 {
-	struct cube_local_point p;
+	struct cube_ns_point p;
 
 	if (c->binds[i] >= 0)
 		return true;
 	return cube_local_cube_runs(c) && bind_inside(c, &c->rec.mounts[i], &p) == 0 &&
-	       cube_local_inside_take(c->rec.init.pid, &p, c->dir, &c->binds[i]) == 0;
+	       cube_local_keep_inside(c->rec.init.pid, &p, c->dir, &c->binds[i]) == 0;
 }
 
 /* Nothing of the inside has run yet that could have changed anything. */
 void cube_local_binds_started(struct local_cube *c)
 {
-	struct cube_local_point p;
+	struct cube_ns_point p;
 
 	for (unsigned i = 0; i < c->rec.n_mounts; i++) {
 		struct cube_local_mount *m = &c->rec.mounts[i];
 
 		if (!*m->volume)
-			m->number = cube_local_inside_at(c->rec.init.pid, m->path, &p) == 0 ? p.id : 0;
+			m->number = cube_ns_mount_at(c->rec.init.pid, m->path, &p) == 0 ? p.id : 0;
 	}
 }
 
 /* ---- the mount that is kept ---- */
 
-/* The ids of @bind's owner become those of root inside. Nothing is to be done where they are the same. */
-static int bind_ids(const struct cube_local *b, const struct cube_bind *bind, int *ret_userns,
-		    struct cube_err *err)
-{
-	const struct cube_local_ids *ids = &b->host->ids;
-
-	*ret_userns = -1;
-	if (ids->uid == bind->owner_uid && ids->gid == bind->owner_gid)
-		return 0;
-	if (bind->owner_uid == 0)
-		return cube_local_ids_userns(ids, ret_userns, err);
-	return cube_local_ids_userns_one(ids, bind->owner_uid, bind->owner_gid, ret_userns, err);
-}
-
-static int bind_set(const struct cube_bind *bind, int fd, int userns, struct cube_err *err)
-{
-	uint64_t attrs = MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID | (bind->read_only ? MOUNT_ATTR_RDONLY : 0);
-	int rc = cube_local_mnt_set(fd, attrs, userns);
-
-	if (rc == 0)
-		return 0;
-	if (userns < 0)
-		return cube_fail(err, rc, "bind %s: %s", bind->path, cube_errno_text(rc));
-	return cube_fail(
-		err, -EOPNOTSUPP,
-		"bind %s: the file system of that directory cannot be shown with other owners (%s): copy "
-		"it (put), or take one on another file system",
-		bind->path, cube_errno_text(rc));
-}
-
 static int bind_mount(const struct cube_local *b, const struct cube_bind *bind, int *ret_fd,
 		      struct cube_err *err)
 {
-	cube_auto_fd fd = cube_local_mnt_clone(bind->fd, ""), userns = -1;
-	int rc;
+	cube_auto_fd fd = cube_ns_bind_mount(&b->host->ids, bind, err);
+	int rc = fd < 0 ? fd : cube_local_keep(fd);
 
 	if (fd < 0)
-		return cube_fail(
-			err, fd, "bind %s: %s", bind->path,
-			fd == -EINVAL
-				? "that directory, or what is mounted below it, is not this process's to "
-				  "show"
-				: cube_errno_text(fd));
-	rc = bind_ids(b, bind, &userns, err);
-	if (rc == 0)
-		rc = bind_set(bind, fd, userns, err);
-	if (rc < 0)
 		return rc;
-	rc = cube_local_keep(fd);
 	if (rc < 0)
 		return cube_fail(err, rc, "bind %s: %s", bind->path, cube_errno_text(rc));
 	*ret_fd = cube_steal_fd(&fd);
@@ -139,7 +97,7 @@ static int bind_attach(struct cube_local *b, struct local_cube *c, unsigned i, s
 	if (rc == 0)
 		rc = cube_local_cube_save(c, err);
 	if (rc == 0)
-		rc = cube_local_inside_attach(c->rec.init.pid, fd, m->path, &m->number);
+		rc = cube_ns_mount_attach(c->rec.init.pid, fd, m->path, &m->number);
 	if (rc == 0)
 		return 0;
 	m->number = 0;
@@ -179,7 +137,7 @@ static int bind_again(struct cube_local *b, struct local_cube *c, unsigned i, co
 {
 	struct cube_local_mount *m = &c->rec.mounts[i];
 	bool runs = cube_local_cube_runs(c);
-	struct cube_local_point p;
+	struct cube_ns_point p;
 	int fd = -1, rc;
 
 	if (runs && bind_inside(c, m, &p) == 0)
@@ -225,11 +183,11 @@ int cube_local_bind(struct cube_backend *base, const char *id, const struct cube
  * ours: only the one that was attached has it and lies there. */
 static int bind_detach(const struct local_cube *c, const struct cube_local_mount *m, struct cube_err *err)
 {
-	struct cube_local_point p;
+	struct cube_ns_point p;
 	int rc = cube_local_cube_runs(c) ? bind_inside(c, m, &p) : -ENOENT;
 
 	if (rc == 0)
-		rc = cube_local_inside_detach(c->rec.init.pid, &p);
+		rc = cube_ns_mount_detach(c->rec.init.pid, &p);
 	return rc == 0 || rc == -ENOENT ? 0
 					: cube_fail(err, rc, "unbind %s: %s", m->path,
 						    rc == -EBUSY ? "something else is mounted over it inside"

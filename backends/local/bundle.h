@@ -16,7 +16,7 @@
 
 struct cube_local_bundle {
 	const char *hostname;
-	const struct cube_local_ids *ids;
+	const struct cube_ns_ids *ids;
 	bool cgroup_fd;     /* descriptor 4 is the directory of its groups */
 	uint32_t nproc;     /* RLIMIT_NPROC; 0: none */
 	const char *root;   /* where the root file system is attached, for crun */

@@ -80,7 +80,7 @@ static int group_mkdir(int tree, const char *id)
 }
 
 /* What makes a v2 directory the owner's to divide; limits stay ours. */
-static int group_give(int tree, const char *id, const struct cube_local_ids *ids)
+static int group_give(int tree, const char *id, const struct cube_ns_ids *ids)
 {
 	static const char *const files[] = {".", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"};
 	char path[GROUP_PATH], depth[8];
@@ -96,8 +96,8 @@ static int group_give(int tree, const char *id, const struct cube_local_ids *ids
 	return rc < 0 ? rc : group_write(tree, id, "cgroup.max.descendants", GROUP_MAX_DESCENDANTS);
 }
 
-int cube_local_group_make(const struct cube_local_cgroups *c, const char *id,
-			  const struct cube_local_ids *ids, struct cube_err *err)
+int cube_local_group_make(const struct cube_local_cgroups *c, const char *id, const struct cube_ns_ids *ids,
+			  struct cube_err *err)
 {
 	int rc = group_mkdir(c->v2, id);
 

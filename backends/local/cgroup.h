@@ -36,8 +36,8 @@ void cube_local_cgroups_close(struct cube_local_cgroups *c);
 bool cube_local_cgroups_has(const struct cube_local_cgroups *c, enum cube_local_ctl what);
 
 /* Makes the group of @id, which may be there; its v2 directory may be divided further by the ids' 0. */
-int cube_local_group_make(const struct cube_local_cgroups *c, const char *id,
-			  const struct cube_local_ids *ids, struct cube_err *err);
+int cube_local_group_make(const struct cube_local_cgroups *c, const char *id, const struct cube_ns_ids *ids,
+			  struct cube_err *err);
 
 /* Sets what is not 0. -EBUSY: more memory is in use. */
 int cube_local_group_limit(const struct cube_local_cgroups *c, const char *id,
@@ -76,9 +76,7 @@ int cube_local_group_remove(const struct cube_local_cgroups *c, const char *id, 
 /* pids, cpu, memory, oom_kills; UINT64_MAX what is not known. */
 void cube_local_group_usage(const struct cube_local_cgroups *c, const char *id, struct cube_usage *ret);
 
-/* A file whose line `oom_kill N` counts kills by the memory limit, opened for reading; -1: there is none. */
+/* The file that counts kills by the memory limit (ns/oom.h), opened for reading; -1: there is none. */
 int cube_local_group_oom_file(const struct cube_local_cgroups *c, const char *id);
-/* N. */
-uint64_t cube_local_group_oom_count(int file);
 
 #endif

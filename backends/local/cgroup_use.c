@@ -5,6 +5,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/macros.h"
 #include "backends/local/cgroup_priv.h"
+#include "backends/ns/oom.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -103,11 +104,6 @@ int cube_local_group_oom_file(const struct cube_local_cgroups *c, const char *id
 	return fd < 0 ? -1 : fd;
 }
 
-uint64_t cube_local_group_oom_count(int file)
-{
-	return cube_local_group_read(file, "oom_kill");
-}
-
 void cube_local_group_usage(const struct cube_local_cgroups *c, const char *id, struct cube_usage *ret)
 {
 	cube_auto_fd oom = cube_local_group_oom_file(c, id);
@@ -119,5 +115,5 @@ void cube_local_group_usage(const struct cube_local_cgroups *c, const char *id, 
 			      ? us * 1000
 			      : cube_local_group_number(c->v1[CUBE_CTL_CPUACCT], id, "cpuacct.usage", "");
 	ret->memory = usage_memory(c, id);
-	ret->oom_kills = cube_local_group_oom_count(oom);
+	ret->oom_kills = cube_ns_oom_read(oom);
 }

@@ -7,10 +7,10 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/local/dirs.h"
-#include "backends/local/inside.h"
+#include "backends/ns/mounts.h"
 #include "backends/local/keep.h"
 #include "backends/local/mnt.h"
-#include "backends/local/oom.h"
+#include "backends/ns/oom.h"
 #include "backends/local/overlay.h"
 #include "backends/local/volume.h"
 
@@ -28,7 +28,7 @@ static void cube_free_one(struct local_cube *c)
 	cube_local_cube_unmount(c);
 	for (size_t i = 0; i < CUBE_COUNT(c->binds); i++)
 		cube_local_keep_end(c->binds[i]);
-	cube_local_oom_forget(c->oom);
+	cube_ns_oom_forget(c->oom);
 	if (c->dir >= 0)
 		close(c->dir);
 	cube_free(c);
@@ -329,11 +329,11 @@ int cube_local_mount_workspace(struct cube_local *b, const char *id, const char 
 
 static int cube_take(struct local_cube *c, const char *path, int *ret_fd, struct cube_err *err)
 {
-	struct cube_local_point p;
-	int rc = cube_local_inside_overlay(c->rec.init.pid, c->id, path, &p);
+	struct cube_ns_point p;
+	int rc = cube_ns_mount_overlay(c->rec.init.pid, c->id, path, &p);
 
 	if (rc == 0)
-		rc = cube_local_inside_take(c->rec.init.pid, &p, c->dir, ret_fd);
+		rc = cube_local_keep_inside(c->rec.init.pid, &p, c->dir, ret_fd);
 	return rc < 0 ? cube_fail(err, rc == -ENOENT ? -EIO : rc,
 				  "cannot take %s of sandbox %s from process %d: %s", path, c->id,
 				  (int)c->rec.init.pid, cube_errno_text(rc))

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-void cube_local_enclose_init(struct cube_local_enclose *e, const struct cube_local_ids *ids, bool trusted,
+void cube_local_enclose_init(struct cube_local_enclose *e, const struct cube_ns_ids *ids, bool trusted,
 			     uint32_t nproc)
 {
 	e->nproc = nproc;

@@ -16,7 +16,7 @@ struct cube_local_enclose {
 	char map[32]; /* every id stays what it is */
 };
 
-void cube_local_enclose_init(struct cube_local_enclose *e, const struct cube_local_ids *ids, bool trusted,
+void cube_local_enclose_init(struct cube_local_enclose *e, const struct cube_ns_ids *ids, bool trusted,
 			     uint32_t nproc);
 
 /* In a child between fork and exec: enters the namespace and takes the limit. System calls only. 0 or -errno.

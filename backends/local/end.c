@@ -5,7 +5,7 @@
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
 #include "backends/local/leftover.h"
-#include "backends/local/oom.h"
+#include "backends/ns/oom.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -46,7 +46,7 @@ int cube_local_cube_end(struct cube_local *b, struct local_cube *c, struct cube_
 	if (end_process(&c->rec, &c->rec.net_helper) == 0 && c->rec.net_helper.pid > 0)
 		(void)waitpid(c->rec.net_helper.pid, NULL,
 			      WNOHANG); /* where it was this process that started it */
-	cube_local_oom_forget(c->oom);
+	cube_ns_oom_forget(c->oom);
 	c->oom = NULL;
 	rc = cube_local_group_remove(&b->cgroups, c->id, err);
 	c->rec.init = c->rec.net_helper = (struct cube_local_proc){0};

@@ -97,7 +97,7 @@ static int host_choose_ids(const char *state_dir, const struct cube_conf_section
 	} else {
 		first = (uint32_t)base;
 	}
-	host.ids = (struct cube_local_ids){.uid = first, .gid = first, .count = CUBE_LOCAL_IDS};
+	host.ids = (struct cube_ns_ids){.uid = first, .gid = first, .count = CUBE_LOCAL_IDS};
 	return 0;
 }
 
@@ -157,7 +157,7 @@ static void host_take_slash(void)
 			       "/usr is a file system of its own here; import a template instead");
 		return;
 	}
-	rc = slash < 0 ? slash : cube_local_ids_userns(&host.ids, &userns, &err);
+	rc = slash < 0 ? slash : cube_ns_userns(&host.ids, &userns, &err);
 	if (rc == 0)
 		rc = cube_local_mnt_set(slash, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID,
 					userns);
@@ -187,7 +187,7 @@ static void host_try_userns(void)
 	cube_auto_fd userns = -1;
 	struct cube_err err = {0};
 
-	if (cube_local_ids_userns(&host.ids, &userns, &err) < 0)
+	if (cube_ns_userns(&host.ids, &userns, &err) < 0)
 		(void)snprintf(host.why, sizeof(host.why), "%.199s", err.text);
 }
 

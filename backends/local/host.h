@@ -17,7 +17,7 @@ struct cube_local_host {
 	char why[200];   /* why no sandbox can run in this process; "" if they can */
 	bool trusted;    /* root of the machine itself: idmapped mounts, trusted.* marks */
 	bool swap_owner; /* an ordinary user's namespace: its 0 is that user */
-	struct cube_local_ids ids;
+	struct cube_ns_ids ids;
 	int agent; /* a detached mount with the file `cube-init`; -1: not found */
 	char agent_why[200];
 	int slash;           /* / with the ids' owners, detached; -1: cannot be had, or not needed */

@@ -75,7 +75,7 @@ static uint32_t ids_above_zero(const char *file)
 	return next - 1;
 }
 
-void cube_local_ids_of_map(struct cube_local_ids *ret)
+void cube_local_ids_of_map(struct cube_ns_ids *ret)
 {
 	uint32_t uids = ids_above_zero("/proc/self/uid_map");
 	uint32_t gids = ids_above_zero("/proc/self/gid_map");
@@ -84,84 +84,9 @@ void cube_local_ids_of_map(struct cube_local_ids *ret)
 	if (count > IDS_RANGE)
 		count = IDS_RANGE;
 	if (count > 1)
-		*ret = (struct cube_local_ids){.uid = 1, .gid = 1, .count = count};
+		*ret = (struct cube_ns_ids){.uid = 1, .gid = 1, .count = count};
 	else
-		*ret = (struct cube_local_ids){.count = 1};
-}
-
-static int ids_write(pid_t pid, const char *file, const char *text)
-{
-	char path[64];
-	cube_auto_fd fd = -1;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : cube_file_write_all(fd, text, strlen(text));
-}
-
-/* A child in a user namespace of its own that stays until the other end of @wait is closed. */
-static pid_t ids_hold(const int wait[2])
-{
-	pid_t pid = cube_child(CLONE_NEWUSER);
-
-	if (pid != 0)
-		return pid < 0 ? -errno : pid;
-	cube_child_close(wait[1]);
-	cube_child_wait(wait[0]);
-	cube_child_exit(0);
-}
-
-/* @uid and those that follow are @ids, so many as @ids has; groups alike. */
-static int ids_map_and_open(pid_t pid, const struct cube_local_ids *ids, uint32_t uid, uint32_t gid,
-			    int *ret_fd)
-{
-	char text[64], path[64];
-	int rc;
-
-	(void)snprintf(text, sizeof(text), "%u %u %u", uid, ids->uid, ids->count);
-	rc = ids_write(pid, "uid_map", text);
-	(void)snprintf(text, sizeof(text), "%u %u %u", gid, ids->gid, ids->count);
-	if (rc == 0)
-		rc = ids_write(pid, "gid_map", text);
-	if (rc < 0)
-		return rc;
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	*ret_fd = open(path, O_RDONLY | O_CLOEXEC);
-	return *ret_fd < 0 ? -errno : 0;
-}
-
-static int ids_userns(const struct cube_local_ids *ids, uint32_t uid, uint32_t gid, int *ret_fd,
-		      struct cube_err *err)
-{
-	int wait[2], rc;
-	pid_t pid;
-
-	if (pipe2(wait, O_CLOEXEC) < 0)
-		return cube_fail_errno(err, "cannot make a pipe");
-	pid = ids_hold(wait);
-	rc = pid < 0 ? pid : ids_map_and_open(pid, ids, uid, gid, ret_fd);
-	close(wait[0]);
-	close(wait[1]);
-	if (pid > 0)
-		(void)waitpid(pid, NULL, 0);
-	if (rc < 0)
-		return cube_fail(err, rc,
-				 "cannot make a user namespace (%s): user.max_user_namespaces must not be 0",
-				 cube_errno_text(rc));
-	return 0;
-}
-
-int cube_local_ids_userns(const struct cube_local_ids *ids, int *ret_fd, struct cube_err *err)
-{
-	return ids_userns(ids, 0, 0, ret_fd, err);
-}
-
-int cube_local_ids_userns_one(const struct cube_local_ids *ids, uint32_t uid, uint32_t gid, int *ret_fd,
-			      struct cube_err *err)
-{
-	const struct cube_local_ids one = {.uid = ids->uid, .gid = ids->gid, .count = 1};
-
-	return ids_userns(&one, uid, gid, ret_fd, err);
+		*ret = (struct cube_ns_ids){.count = 1};
 }
 
 bool cube_local_ids_subordinate(const char *file, const char *name, uint32_t id, uint32_t *ret_first,
@@ -233,11 +158,12 @@ static int ids_map_alone(uid_t uid, gid_t gid)
 	char text[32];
 	int rc;
 
-	(void)ids_write(getpid(), "setgroups", "deny"); /* refused where newgidmap was there before */
+	(void)cube_ns_userns_write(getpid(), "setgroups",
+				   "deny"); /* refused where newgidmap was there before */
 	(void)snprintf(text, sizeof(text), "0 %u 1", gid);
-	(void)ids_write(getpid(), "gid_map", text);
+	(void)cube_ns_userns_write(getpid(), "gid_map", text);
 	(void)snprintf(text, sizeof(text), "0 %u 1", uid);
-	rc = ids_write(getpid(), "uid_map", text);
+	rc = cube_ns_userns_write(getpid(), "uid_map", text);
 	return rc;
 }
 

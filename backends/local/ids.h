@@ -8,25 +8,13 @@
 #include <sys/types.h>
 
 #include "backends/base/err.h"
-
-/* uid + n and gid + n, as this process sees them, are n inside, for n < count. One range for all
- * sandboxes of this machine's user, so that files can be handed from one to another. */
-struct cube_local_ids {
-	uint32_t uid, gid, count;
-};
+#include "backends/ns/userns.h"
 
 /* Is this the machine's own user namespace, or one like it: all numbers there, each standing for itself? */
 bool cube_local_ids_initial(void);
 
 /* The range in a user namespace that has another: what is mapped above 0, else 0 alone. */
-void cube_local_ids_of_map(struct cube_local_ids *ret);
-
-/* A user namespace that maps 0 to the range, for idmapped mounts; no process is in it. */
-int cube_local_ids_userns(const struct cube_local_ids *ids, int *ret_fd, struct cube_err *err);
-
-/* The same for one user: his @uid and @gid are the range's first ones, and nobody else has any. */
-int cube_local_ids_userns_one(const struct cube_local_ids *ids, uint32_t uid, uint32_t gid, int *ret_fd,
-			      struct cube_err *err);
+void cube_local_ids_of_map(struct cube_ns_ids *ret);
 
 /* An ordinary user: moves this process, which must have one thread, into a user and mount namespace of
  * its own in which it is 0, with the subordinate range of /etc/subuid and /etc/subgid where there is one

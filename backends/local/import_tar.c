@@ -144,7 +144,7 @@ static uid_t tar_id(uint32_t base, uint32_t count, int64_t id)
 /* Owner before mode, since chown takes setuid away. */
 static int tar_attributes(const struct tar *t, int dir, const char *name, struct archive_entry *e)
 {
-	const struct cube_local_ids *ids = t->im->ids;
+	const struct cube_ns_ids *ids = t->im->ids;
 	const struct timespec times[2] = {{archive_entry_mtime(e), archive_entry_mtime_nsec(e)},
 					  {archive_entry_mtime(e), archive_entry_mtime_nsec(e)}};
 

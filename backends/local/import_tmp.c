@@ -61,7 +61,7 @@ static void tmp_names(struct cube_local_import_tmp *t, const char *name)
 	(void)snprintf(t->entry, sizeof(t->entry), ".%s" TMP_SUFFIX, name);
 }
 
-static int tmp_root(struct cube_local_import_tmp *t, const struct cube_local_ids *ids, int *ret_root,
+static int tmp_root(struct cube_local_import_tmp *t, const struct cube_ns_ids *ids, int *ret_root,
 		    struct cube_err *err)
 {
 	cube_auto_fd tree = -1;
@@ -96,8 +96,8 @@ int cube_local_import_tmp_begin(struct cube_local *b, const struct cube_template
 	return tmp_root(ret, &b->host->ids, ret_root, err);
 }
 
-int cube_local_import_tmp_aside(struct cube_local_import_tmp *t, const struct cube_local_ids *ids,
-				int *ret_root, struct cube_err *err)
+int cube_local_import_tmp_aside(struct cube_local_import_tmp *t, const struct cube_ns_ids *ids, int *ret_root,
+				struct cube_err *err)
 {
 	if (renameat(t->dir, TMP_TREE, t->dir, TMP_ASIDE) < 0)
 		return cube_fail_errno(err, "cannot move the image of template %s", t->name);

@@ -20,8 +20,8 @@ struct cube_local_import_tmp {
 int cube_local_import_tmp_begin(struct cube_local *b, const struct cube_template_order *o,
 				struct cube_local_import_tmp *ret, int *ret_root, struct cube_err *err);
 /* The root with all that is in it is moved aside; *ret_root is a new one. */
-int cube_local_import_tmp_aside(struct cube_local_import_tmp *t, const struct cube_local_ids *ids,
-				int *ret_root, struct cube_err *err);
+int cube_local_import_tmp_aside(struct cube_local_import_tmp *t, const struct cube_ns_ids *ids, int *ret_root,
+				struct cube_err *err);
 /* It becomes the template, in place of one of that name that nobody uses (-EBUSY). */
 int cube_local_import_tmp_name(struct cube_local *b, struct cube_local_import_tmp *t, struct cube_err *err);
 /* Removes what is in it; with @keep not what was downloaded. */

@@ -145,6 +145,18 @@ int cube_local_keep_foreign(int fd, int dirfd)
 	return rc < 0 ? rc : cube_steal_fd(&from);
 }
 
+int cube_local_keep_inside(pid_t init, const struct cube_ns_point *p, int dirfd, int *ret_fd)
+{
+	int fd = -1, rc = cube_ns_mount_take(init, p, &fd);
+
+	if (rc == 0)
+		rc = fd = cube_local_keep_foreign(fd, dirfd);
+	if (rc < 0)
+		return rc;
+	*ret_fd = fd;
+	return 0;
+}
+
 static bool keep_is_own(const char *name, const int *own, unsigned n)
 {
 	char one[24];

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "backends/base/err.h"
+#include "backends/ns/mounts.h"
 
 /* Finds out which way it is; once, after the mount namespace was entered. The directory is made. */
 int cube_local_keep_setup(const char *state_dir, struct cube_err *err);
@@ -23,6 +24,9 @@ void cube_local_keep_end(int fd); /* closes it; -1 is harmless */
  * descriptor or -errno, and takes @fd over. @dirfd: a directory in which a place to mount can be made for the
  * moment. */
 int cube_local_keep_foreign(int fd, int dirfd);
+
+/* The same of a mount of a running sandbox (ns/mounts.h), whose process 1 is @init. */
+int cube_local_keep_inside(pid_t init, const struct cube_ns_point *p, int dirfd, int *ret_fd);
 
 /* Called when a process begins to use the backend: what an earlier one (a worker that died) kept and nobody
  * knows any more goes. Descriptors of @own (-1 among them is harmless) stay. */

@@ -4,7 +4,7 @@
 
 #include "backends/base/buf.h"
 #include "backends/base/file.h"
-#include "backends/local/inside.h"
+#include "backends/ns/mounts.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -42,8 +42,7 @@ static pid_t leftover_next(DIR *proc, const char *id)
 	while ((e = readdir(proc)) != NULL) {
 		pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
 
-		if (pid > 1 && pid != getpid() &&
-		    (leftover_is_crun(pid, id) || cube_local_inside_is(pid, id)))
+		if (pid > 1 && pid != getpid() && (leftover_is_crun(pid, id) || cube_ns_mount_is(pid, id)))
 			return pid;
 	}
 	return 0;

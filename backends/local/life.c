@@ -7,7 +7,7 @@
 #include "backends/base/file.h"
 #include "backends/base/log.h"
 #include "backends/base/macros.h"
-#include "backends/local/account.h"
+#include "backends/ns/account.h"
 #include "backends/local/checkpoint.h"
 #include "backends/local/owner.h"
 #include "backends/local/standstill.h"
@@ -98,8 +98,7 @@ static int create_files(struct cube_local *b, struct local_cube *c, const struct
 			    : create_fresh(b, c, spec, err);
 
 	if (rc == 0 && spec->user != NULL)
-		rc = cube_local_account(c->root, c->workspace, spec->user, spec->user_uid, &b->host->ids,
-					err);
+		rc = cube_ns_account(c->root, c->workspace, spec->user, spec->user_uid, &b->host->ids, err);
 	return rc;
 }
 

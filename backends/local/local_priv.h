@@ -4,9 +4,9 @@
  *   local.c      the table, opening, capabilities, status
  *   cube.c       the sandboxes that are known; their records, descriptors and mounts
  *   life.c       create, destroy, start, stop, pause, resume, limit
- *   look.c       inspect, list, usage, root; way_in.c: the link, with oom.c and listener.c
+ *   look.c       inspect, list, usage, root; way_in.c: the link
  *   reach.c                ports: connections into it, what listens in it
- *   volume.c     volumes; mount.c: which volumes and binds a sandbox has; inside.c: mounts of what runs
+ *   volume.c     volumes; mount.c: which volumes and binds a sandbox has
  *   bind.c       directories of this machine in a sandbox
  *   end.c        the end of processes, and what is cleaned up behind them
  *   launch.c     crun: from two mounts and a group to a running process 1; leftover.c: where that was cut off
@@ -91,7 +91,7 @@ struct local_cube {
 	struct cube_local_record rec;
 	int root, workspace;          /* its mounts, O_PATH or detached; -1: not mounted yet */
 	int binds[CUBE_LOCAL_MOUNTS]; /* kept mounts of those of rec.mounts that are binds, else -1 */
-	void *oom;                    /* watch of its memory limit (oom.h), NULL: none */
+	void *oom;                    /* watch of its memory limit (ns/oom.h), NULL: none */
 };
 
 static inline struct cube_local *cube_local_of(struct cube_backend *b)

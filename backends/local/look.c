@@ -139,7 +139,7 @@ int cube_local_access(struct cube_backend *base, const char *id, void (*each)(vo
 
 struct cube_root cube_local_root_of(const struct cube_local *b)
 {
-	const struct cube_local_ids *ids = &b->host->ids;
+	const struct cube_ns_ids *ids = &b->host->ids;
 
 	return (struct cube_root){.fd = -1,
 				  .uid_base = ids->uid,

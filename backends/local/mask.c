@@ -22,7 +22,7 @@
 #define MASK_SHOWN_DEPTH 2 /* /usr/local/lib changes when something is put there; deeper is not looked at */
 
 struct cube_local_mask {
-	struct cube_local_ids ids;
+	struct cube_ns_ids ids;
 	bool redirect;
 
 	pthread_mutex_t lock; /* of what follows; held while a layer is built */
@@ -32,7 +32,7 @@ struct cube_local_mask {
 	uint64_t looked;      /* when the machine was last looked at */
 };
 
-struct cube_local_mask *cube_local_mask_new(const struct cube_local_ids *ids, bool redirect)
+struct cube_local_mask *cube_local_mask_new(const struct cube_ns_ids *ids, bool redirect)
 {
 	struct cube_local_mask *m = cube_calloc(1, sizeof(*m));
 

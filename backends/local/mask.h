@@ -33,7 +33,7 @@ struct cube_local_shown {
 struct cube_local_mask;
 
 /* @redirect: trusted marks can be written and the layer below is this machine's root. */
-struct cube_local_mask *cube_local_mask_new(const struct cube_local_ids *ids, bool redirect);
+struct cube_local_mask *cube_local_mask_new(const struct cube_ns_ids *ids, bool redirect);
 void cube_local_mask_free(struct cube_local_mask *m);
 
 /* The layer as it should be now: built at the first call, and again when /etc or the first levels of /usr

@@ -77,7 +77,7 @@ static const struct {
 static const char *const mask_files[] = {"var/lib/dpkg/status", "var/lib/dpkg/available"};
 
 struct mask_maker {
-	const struct cube_local_ids *ids;
+	const struct cube_ns_ids *ids;
 	bool redirect;
 	int root; /* the directory r */
 };
@@ -320,7 +320,7 @@ static int maker_make(struct mask_maker *k, int layer, const struct cube_buf *hi
 	return maker_etc(k, err);
 }
 
-int cube_local_mask_build(const struct cube_local_ids *ids, bool redirect, const struct cube_buf *hidden,
+int cube_local_mask_build(const struct cube_ns_ids *ids, bool redirect, const struct cube_buf *hidden,
 			  int *ret_fd, struct cube_err *err)
 {
 	struct mask_maker k = {.ids = ids, .redirect = redirect, .root = -1};

@@ -11,7 +11,7 @@
 
 /* A new layer on a tmpfs of its own, read only, kept (keep.h). @hidden: absolute paths, each with its NUL,
  * that get whiteouts. */
-int cube_local_mask_build(const struct cube_local_ids *ids, bool redirect, const struct cube_buf *hidden,
+int cube_local_mask_build(const struct cube_ns_ids *ids, bool redirect, const struct cube_buf *hidden,
 			  int *ret_fd, struct cube_err *err);
 
 #endif

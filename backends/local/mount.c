@@ -3,7 +3,7 @@
 #include "backends/local/local_priv.h"
 
 #include "backends/base/file.h"
-#include "backends/local/inside.h"
+#include "backends/ns/mounts.h"
 #include "backends/local/keep.h"
 #include "backends/local/mnt.h"
 #include "backends/local/volume.h"
@@ -134,7 +134,7 @@ static bool mount_is_shown(const struct cube_local *b, const struct local_cube *
 /* The directory on which it is mounted, made where it is missing. */
 int cube_local_mounts_point(struct cube_local *b, struct local_cube *c, unsigned i, struct cube_err *err)
 {
-	const struct cube_local_ids *ids = &b->host->ids;
+	const struct cube_ns_ids *ids = &b->host->ids;
 	const struct cube_file_owner make = {.uid = ids->uid, .gid = ids->gid, .mode = 0755};
 	const char *path = c->rec.mounts[i].path, *rest;
 	cube_auto_fd above = -1, point = -1;

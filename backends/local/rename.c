@@ -4,7 +4,7 @@
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
-#include "backends/local/account.h"
+#include "backends/ns/account.h"
 #include "backends/base/child.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static int rename_running(const struct local_cube *c, const char *name, struct c
 /* What the inside may have put there in the place of our file is left alone: a link, a device, a giant. */
 static int rename_open(int root, const char *path)
 {
-	int fd = cube_local_inside_open(root, path, O_RDWR | O_NONBLOCK);
+	int fd = cube_ns_open(root, path, O_RDWR | O_NONBLOCK);
 	struct stat st;
 
 	if (fd < 0)

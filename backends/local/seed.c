@@ -22,7 +22,7 @@ const char *const cube_local_seed_names[] = {"hosts", "hostname", "machine-id", 
 
 /* A directory that will be merged with the one below shows the upper one's owner and mode. */
 static int seed_dir(int upper, const int *lower, unsigned n_lower, const char *path,
-		    const struct cube_local_ids *ids)
+		    const struct cube_ns_ids *ids)
 {
 	struct stat st = {.st_mode = S_IFDIR | 0755, .st_uid = ids->uid, .st_gid = ids->gid};
 	bool found = false;
@@ -41,7 +41,7 @@ static int seed_dir(int upper, const int *lower, unsigned n_lower, const char *p
 	return 0;
 }
 
-static int seed_file(int etc, const char *name, const char *text, const struct cube_local_ids *ids)
+static int seed_file(int etc, const char *name, const char *text, const struct cube_ns_ids *ids)
 {
 	cube_auto_fd fd = openat(etc, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	int rc;

@@ -15,7 +15,7 @@
 struct cube_local_seed {
 	const char *id, *hostname;
 	const char *resolv; /* content of /etc/resolv.conf */
-	const struct cube_local_ids *ids;
+	const struct cube_ns_ids *ids;
 	const struct cube_pair *hosts; /* name and address */
 	size_t n_hosts;
 };

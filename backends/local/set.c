@@ -40,7 +40,7 @@ static const char *set_name(char out[SET_NAME], const char *id, const char *suff
 
 /* ---- make ---- */
 
-static int set_owned(int dir, const char *name, const struct cube_local_ids *ids)
+static int set_owned(int dir, const char *name, const struct cube_ns_ids *ids)
 {
 	if (mkdirat(dir, name, 0700) < 0)
 		return -errno;
@@ -51,7 +51,7 @@ static int set_owned(int dir, const char *name, const struct cube_local_ids *ids
 }
 
 /* An empty layer under the name @name of the set @set. */
-static int set_layer(int set, const char *name, const struct cube_local_ids *ids)
+static int set_layer(int set, const char *name, const struct cube_ns_ids *ids)
 {
 	cube_auto_fd dir = -1;
 	int rc = cube_file_mkdir(set, name, 0700, &dir);
@@ -63,7 +63,7 @@ static int set_layer(int set, const char *name, const struct cube_local_ids *ids
 	return rc;
 }
 
-int cube_local_set_make(const struct cube_local_store *s, const char *id, const struct cube_local_ids *ids,
+int cube_local_set_make(const struct cube_local_store *s, const char *id, const struct cube_ns_ids *ids,
 			struct cube_err *err)
 {
 	cube_auto_fd set = -1;
@@ -283,7 +283,7 @@ void cube_local_set_discard(const struct cube_local_store *s, const char *to)
 /* ---- empty, remove ---- */
 
 int cube_local_set_empty(const struct cube_local_store *s, const char *id, enum cube_local_part part,
-			 const struct cube_local_ids *ids, struct cube_err *err)
+			 const struct cube_ns_ids *ids, struct cube_err *err)
 {
 	cube_auto_fd set = openat(s->sets, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	char aside[SET_NAME];

@@ -86,7 +86,7 @@ void cube_local_store_close(struct cube_local_store *s);
 /* ---- Sets. Not two calls for one id at once. ---- */
 
 /* A fresh set of empty layers owned by the ids' 0, mode 0755. */
-int cube_local_set_make(const struct cube_local_store *s, const char *id, const struct cube_local_ids *ids,
+int cube_local_set_make(const struct cube_local_store *s, const char *id, const struct cube_ns_ids *ids,
 			struct cube_err *err);
 /* The set @to, which is not there yet, as a copy of @from, fit to be mounted: whole, or nothing. -EINTR; -ETIMEDOUT:
  * not within @limit_ms (0: none), as the store's copy has it. What a failed one within a time has copied stays aside
@@ -107,7 +107,7 @@ void cube_local_set_unmark(const struct cube_local_store *s, const char *to);
 void cube_local_set_discard(const struct cube_local_store *s, const char *to);
 /* Puts an empty layer in the place of one part, which is not mounted any more, in one step. */
 int cube_local_set_empty(const struct cube_local_store *s, const char *id, enum cube_local_part part,
-			 const struct cube_local_ids *ids, struct cube_err *err);
+			 const struct cube_ns_ids *ids, struct cube_err *err);
 /* The set @from is the set @to from now on, fit to be a layer below others; it is not mounted. */
 int cube_local_set_give(const struct cube_local_store *s, const char *from, const char *to,
 			struct cube_err *err);

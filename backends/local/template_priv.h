@@ -53,7 +53,7 @@ int cube_local_template_unseed(struct cube_local *b, const char *set, struct cub
 /* ---- importing ---- */
 
 struct cube_local_import {
-	const struct cube_local_ids *ids;
+	const struct cube_ns_ids *ids;
 	int root; /* the empty directory that becomes the root of the template */
 	const struct cube_template_order *order;
 	struct cube_cancel *cancel;

@@ -13,7 +13,7 @@
 #include "backends/local/ids.h"
 
 struct cube_local_tree {
-	const struct cube_local_ids *ids;
+	const struct cube_ns_ids *ids;
 	bool public_only;   /* only what everyone may read, all the way down; owned by the sandbox's root; no
 			       setuid */
 	bool keep_owners;   /* n of the source becomes n inside (where the range has it); else the sandbox's

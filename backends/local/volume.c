@@ -6,7 +6,7 @@
 #include "backends/base/file.h"
 #include "backends/local/checkpoint.h"
 #include "backends/local/dirs.h"
-#include "backends/local/inside.h"
+#include "backends/ns/mounts.h"
 #include "backends/local/keep.h"
 #include "backends/local/mnt.h"
 
@@ -52,14 +52,14 @@ static int volume_look(void *ctx, int dir, const char *id)
 static int volume_take(struct cube_local *b, const char *uid, int dir, int *ret_fd)
 {
 	struct volume_user u = {.uid = uid};
-	struct cube_local_point p;
+	struct cube_ns_point p;
 	int rc;
 
 	if (cube_local_dirs_each(b->cubes, ".", volume_look, &u) != 1)
 		return -ENOENT;
-	rc = cube_local_inside_overlay(u.init, uid, NULL, &p);
+	rc = cube_ns_mount_overlay(u.init, uid, NULL, &p);
 	if (rc == 0)
-		rc = cube_local_inside_take(u.init, &p, dir, ret_fd);
+		rc = cube_local_keep_inside(u.init, &p, dir, ret_fd);
 	if (rc == 0 && (rc = cube_local_mnt_writable(*ret_fd)) < 0)
 		cube_local_keep_end(*ret_fd);
 	return rc;

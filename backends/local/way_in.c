@@ -4,7 +4,7 @@
 
 #include "backends/agent/link.h"
 #include "backends/agent/listener.h"
-#include "backends/local/oom.h"
+#include "backends/ns/oom.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -29,9 +29,9 @@ int cube_local_link(struct cube_backend *base, const char *id, const struct cube
 		return rc;
 	}
 	if (!c->oom)
-		c->oom = cube_local_oom_watch(&b->cgroups, c->id);
-	cube_agent_link_set_oom(link, &(struct cube_agent_oom){.count = cube_local_oom_count,
-							       .probe = cube_local_oom_probe,
+		c->oom = cube_ns_oom_watch(cube_local_group_oom_file(&b->cgroups, c->id));
+	cube_agent_link_set_oom(link, &(struct cube_agent_oom){.count = cube_ns_oom_count,
+							       .probe = cube_ns_oom_probe,
 							       .ctx = c->oom});
 	*ret = link;
 	return 0;

@@ -17,12 +17,12 @@
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
-#include "backends/local/account.h"
+#include "backends/ns/account.h"
 
 #define PASSWD "root:x:0:0::/root:/bin/sh\nold:x:1000:1000::/home/old:/bin/sh\n"
 #define GROUP  "root:x:0:\nold:x:1000:\nstaff:x:1001:\n"
 
-static const struct cube_local_ids ids = {.uid = 300000, .gid = 400000, .count = 65536};
+static const struct cube_ns_ids ids = {.uid = 300000, .gid = 400000, .count = 65536};
 
 struct box {
 	char path[32];
@@ -78,7 +78,7 @@ static void box_close(struct box *b)
 
 static int account(struct box *b, const char *name, uint32_t uid)
 {
-	return cube_local_account(b->root, b->work, name, uid, &ids, &b->err);
+	return cube_ns_account(b->root, b->work, name, uid, &ids, &b->err);
 }
 
 /* The first number that is neither a user's nor a group's. */

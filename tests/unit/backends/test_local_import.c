@@ -20,7 +20,7 @@
 
 #define BASE 200000
 
-static const struct cube_local_ids ids = {.uid = BASE, .gid = BASE, .count = 1000};
+static const struct cube_ns_ids ids = {.uid = BASE, .gid = BASE, .count = 1000};
 
 struct place {
 	char path[32];

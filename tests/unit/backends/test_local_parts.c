@@ -151,7 +151,7 @@ static void processes(void **state)
 
 static json_t *bundle(bool groups, uint32_t count)
 {
-	const struct cube_local_ids ids = {.uid = 300000, .gid = 400000, .count = count};
+	const struct cube_ns_ids ids = {.uid = 300000, .gid = 400000, .count = count};
 	const struct cube_local_bundle b = {
 		.hostname = "a\"b",
 		.ids = &ids,
@@ -266,7 +266,7 @@ static void seccomp_denies(void **state)
 
 static void public_copy(void **state)
 {
-	const struct cube_local_ids ids = {.uid = getuid(), .gid = getgid(), .count = 1};
+	const struct cube_ns_ids ids = {.uid = getuid(), .gid = getgid(), .count = 1};
 	struct cube_local_tree t = {.ids = &ids, .public_only = true, .max_file = 100};
 	cube_auto_fd from = -1, to = -1;
 	struct stat st;
@@ -414,7 +414,7 @@ static void way_in(void **state)
 {
 	static const char id[] = "00000000000cafe0";
 	const char *const argv[] = {"cat", "/proc/self/cgroup", NULL};
-	const struct cube_local_ids ids = {.uid = 100000, .gid = 100000, .count = 65536};
+	const struct cube_ns_ids ids = {.uid = 100000, .gid = 100000, .count = 65536};
 	struct cube_buf text = CUBE_BUF(65536);
 	struct cube_local_cgroups groups;
 	struct cube_local_doors doors;

@@ -31,7 +31,7 @@ struct ledger {
 	struct cube_local_store store;
 };
 
-static struct cube_local_ids ids; /* whoever runs this */
+static struct cube_ns_ids ids; /* whoever runs this */
 
 static int ledger_open_store(struct ledger *l, struct cube_err *err)
 {
@@ -56,7 +56,7 @@ static bool ledger_open(struct ledger *l, const char *word, const char *dir)
 
 	*l = (struct ledger){.store = CUBE_LOCAL_STORE_NONE};
 	(void)snprintf(l->dir, sizeof(l->dir), "%s/cubefs-quota.XXXXXX", dir);
-	ids = (struct cube_local_ids){.uid = geteuid(), .gid = getegid(), .count = 1};
+	ids = (struct cube_ns_ids){.uid = geteuid(), .gid = getegid(), .count = 1};
 	assert_non_null(mkdtemp(l->dir));
 	l->state = open(l->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(l->state >= 0);

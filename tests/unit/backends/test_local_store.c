@@ -35,7 +35,7 @@ struct shop {
 	struct cube_local_store store;
 };
 
-static struct cube_local_ids ids; /* whoever runs this */
+static struct cube_ns_ids ids; /* whoever runs this */
 
 static int shop_open_store(struct shop *s, struct cube_err *err)
 {
@@ -51,7 +51,7 @@ static bool shop_open(struct shop *s, const char *word, const char *dir)
 	int rc;
 
 	*s = (struct shop){.word = word, .store = CUBE_LOCAL_STORE_NONE};
-	ids = (struct cube_local_ids){.uid = geteuid(), .gid = getegid(), .count = 1};
+	ids = (struct cube_ns_ids){.uid = geteuid(), .gid = getegid(), .count = 1};
 	(void)snprintf(s->dir, sizeof(s->dir), "%s/cubefs-store.XXXXXX", dir);
 	assert_non_null(mkdtemp(s->dir));
 	s->state = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

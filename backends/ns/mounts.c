@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mounts in the namespace of a running sandbox. */
-#include "backends/local/inside.h"
+#include "backends/ns/mounts.h"
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 #include "backends/base/child.h"
-#include "backends/local/keep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +24,7 @@
 /* ---- mountinfo ---- */
 
 struct inside_line {
-	struct cube_local_point point;
+	struct cube_ns_point point;
 	char type[16], source[80];
 };
 
@@ -82,7 +81,7 @@ static bool inside_is_wanted(const struct inside_want *w, const struct inside_li
 	return (!w->path || strcmp(l->point.path, w->path) == 0) && (!w->id || l->point.id == w->id);
 }
 
-static int inside_find(pid_t init, const struct inside_want *want, struct cube_local_point *ret)
+static int inside_find(pid_t init, const struct inside_want *want, struct cube_ns_point *ret)
 {
 	struct cube_buf text = CUBE_BUF(INSIDE_MAX);
 	struct inside_line line;
@@ -105,24 +104,24 @@ static int inside_find(pid_t init, const struct inside_want *want, struct cube_l
 	return rc;
 }
 
-bool cube_local_inside_is(pid_t init, const char *id)
+bool cube_ns_mount_is(pid_t init, const char *id)
 {
-	struct cube_local_point p;
+	struct cube_ns_point p;
 
-	return cube_local_inside_overlay(init, id, "/", &p) == 0;
+	return cube_ns_mount_overlay(init, id, "/", &p) == 0;
 }
 
-int cube_local_inside_overlay(pid_t init, const char *source, const char *path, struct cube_local_point *ret)
+int cube_ns_mount_overlay(pid_t init, const char *source, const char *path, struct cube_ns_point *ret)
 {
 	return inside_find(init, &(struct inside_want){.source = source, .path = path}, ret);
 }
 
-int cube_local_inside_at(pid_t init, const char *path, struct cube_local_point *ret)
+int cube_ns_mount_at(pid_t init, const char *path, struct cube_ns_point *ret)
 {
 	return inside_find(init, &(struct inside_want){.path = path, .last = true}, ret);
 }
 
-int cube_local_inside_number(pid_t init, uint64_t id, struct cube_local_point *ret)
+int cube_ns_mount_number(pid_t init, uint64_t id, struct cube_ns_point *ret)
 {
 	return inside_find(init, &(struct inside_want){.id = id}, ret);
 }
@@ -209,7 +208,7 @@ static int inside_run(pid_t init, struct inside_call *c, int in, int *ret)
 	return 0;
 }
 
-int cube_local_inside_take(pid_t init, const struct cube_local_point *p, int dir, int *ret_fd)
+int cube_ns_mount_take(pid_t init, const struct cube_ns_point *p, int *ret_fd)
 {
 	struct inside_call c = {.path = p->path, .id = p->id, .act = act_take};
 	cube_auto_fd in = -1, out = -1;
@@ -221,14 +220,11 @@ int cube_local_inside_take(pid_t init, const struct cube_local_point *p, int dir
 	out = c.fd = pair[1];
 	rc = inside_run(init, &c, in, &fd);
 	if (rc == 0)
-		rc = fd = cube_local_keep_foreign(fd, dir);
-	if (rc < 0)
-		return rc;
-	*ret_fd = fd;
-	return 0;
+		*ret_fd = fd;
+	return rc;
 }
 
-int cube_local_inside_attach(pid_t init, int fd, const char *path, uint64_t *ret_id)
+int cube_ns_mount_attach(pid_t init, int fd, const char *path, uint64_t *ret_id)
 {
 	struct inside_call c = {.path = path, .unused = true, .fd = fd, .act = act_attach};
 	struct statx stx;
@@ -242,7 +238,7 @@ int cube_local_inside_attach(pid_t init, int fd, const char *path, uint64_t *ret
 	return rc;
 }
 
-int cube_local_inside_detach(pid_t init, const struct cube_local_point *p)
+int cube_ns_mount_detach(pid_t init, const struct cube_ns_point *p)
 {
 	struct inside_call c = {.path = p->path, .id = p->id, .fd = -1, .act = act_detach};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Accounts: lines in the files of /etc, a home. The files are a template's, which nobody vouches for. */
-#include "backends/local/account.h"
+#include "backends/ns/account.h"
 
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
@@ -20,7 +20,7 @@
 #define ACCOUNT_FIRST    1000u
 #define ACCOUNT_LAST     60000u
 
-int cube_local_inside_open(int root, const char *path, int flags)
+int cube_ns_open(int root, const char *path, int flags)
 {
 	struct open_how how = {.flags = (uint64_t)flags | O_NOFOLLOW | O_CLOEXEC,
 			       .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
@@ -40,7 +40,7 @@ static int lines_open(int root, const char *path, struct lines *l)
 	char self[64];
 	struct stat st;
 
-	*l = (struct lines){.fd = cube_local_inside_open(root, path, O_RDWR | O_NONBLOCK)};
+	*l = (struct lines){.fd = cube_ns_open(root, path, O_RDWR | O_NONBLOCK)};
 	cube_buf_init(&l->text, ACCOUNT_FILE_MAX);
 	if (l->fd < 0)
 		return -errno;
@@ -157,7 +157,7 @@ static int account_choose(struct account *a, const struct lines *passwd, const s
 
 static int account_write(const struct account *a, int root, struct lines *passwd, struct lines *group)
 {
-	cube_auto_fd bash = cube_local_inside_open(root, "usr/bin/bash", O_PATH);
+	cube_auto_fd bash = cube_ns_open(root, "usr/bin/bash", O_PATH);
 	char line[256];
 	int rc = 0;
 
@@ -171,7 +171,7 @@ static int account_write(const struct account *a, int root, struct lines *passwd
 	return rc == 0 ? lines_add(passwd, line) : rc;
 }
 
-static int account_home(const struct account *a, int root, const struct cube_local_ids *ids)
+static int account_home(const struct account *a, int root, const struct cube_ns_ids *ids)
 {
 	cube_auto_fd home = -1, own = -1;
 
@@ -180,18 +180,18 @@ static int account_home(const struct account *a, int root, const struct cube_loc
 		    fchmodat(root, "home", 0755, 0) < 0)
 			return -errno;
 	}
-	home = cube_local_inside_open(root, "home", O_RDONLY | O_DIRECTORY);
+	home = cube_ns_open(root, "home", O_RDONLY | O_DIRECTORY);
 	if (home < 0)
 		return -errno;
 	if (mkdirat(home, a->name, 0700) < 0)
 		return errno == EEXIST ? 0 : -errno; /* somebody's already: it stays his */
-	own = cube_local_inside_open(home, a->name, O_RDONLY | O_DIRECTORY);
+	own = cube_ns_open(home, a->name, O_RDONLY | O_DIRECTORY);
 	if (own < 0 || fchown(own, ids->uid + a->uid, ids->gid + a->uid) < 0 || fchmod(own, 0755) < 0)
 		return -errno;
 	return 0;
 }
 
-static int account_make(struct account *a, int root, const struct cube_local_ids *ids, struct cube_err *err)
+static int account_make(struct account *a, int root, const struct cube_ns_ids *ids, struct cube_err *err)
 {
 	struct lines passwd = {.fd = -1}, group = {.fd = -1};
 	int rc = lines_open(root, "etc/passwd", &passwd);
@@ -216,8 +216,8 @@ static int account_make(struct account *a, int root, const struct cube_local_ids
 	return rc;
 }
 
-int cube_local_account(int root, int workspace, const char *name, uint32_t uid,
-		       const struct cube_local_ids *ids, struct cube_err *err)
+int cube_ns_account(int root, int workspace, const char *name, uint32_t uid, const struct cube_ns_ids *ids,
+		    struct cube_err *err)
 {
 	struct account a = {.name = name, .uid = uid};
 	int rc;
