@@ -111,8 +111,9 @@ struct cube_link_handler {
 	/* Only `output` may follow for this job, of what a child in the background prints. @err is set where it could not be started at all (code 126, 127 or 2). */
 	void (*ended)(void *ctx, uint64_t job, const struct cube_end_record *end, const struct cube_err *err);
 	/* The answer to cube_link_look: so many processes of ended commands are there. Told again when the last of
-	 * them is gone. */
-	void (*left)(void *ctx, uint64_t n);
+	 * them is gone. @still: none, and the shells of sessions hold no file that they, or a command of theirs, could
+	 * write without opening it (false also where that is not known). */
+	void (*left)(void *ctx, uint64_t n, bool still);
 	/* Broken; the link is dead and only cube_link_close is left to do. */
 	void (*down)(void *ctx, const struct cube_err *err);
 };

@@ -86,9 +86,9 @@ static void box_input(void *ctx, uint64_t job, uint64_t got)
 	(void)ctx, (void)job, (void)got;
 }
 
-static void box_left(void *ctx, uint64_t n)
+static void box_left(void *ctx, uint64_t n, bool still)
 {
-	(void)ctx, (void)n;
+	(void)ctx, (void)n, (void)still;
 }
 
 static void box_session(void *ctx, const struct cube_link_session *s)

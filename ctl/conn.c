@@ -489,14 +489,14 @@ static void conn_down(void *ctx, const struct cube_err *err)
 	conn_leave(conn);
 }
 
-static void conn_left(void *ctx, uint64_t n)
+static void conn_left(void *ctx, uint64_t n, bool still)
 {
 	struct cube_conn *conn = conn_enter(ctx);
 
 	if (conn == NULL)
 		return;
 	if (conn->agent != NULL)
-		cube_use_left(conn->cube, n);
+		cube_use_left(conn->cube, n, still);
 	conn_leave(conn);
 }
 

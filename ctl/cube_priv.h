@@ -133,9 +133,9 @@ static inline struct cube_own *cube_own(struct cube_cube *c)
 bool cube_use_busy(struct cube_cube *c);
 void cube_use_note(
 	struct cube_cube *c); /* a use ended, or was one for a moment: the time without begins anew */
-/* From the link: so many processes of ended commands are there. */
 void cube_use_ended(struct cube_cube *c); /* a command or a job has ended */
-void cube_use_left(struct cube_cube *c, uint64_t n);
+/* From the link: as its `left`. */
+void cube_use_left(struct cube_cube *c, uint64_t n, bool still);
 void cube_use_starts(struct cube_cube *c);   /* something is about to be started in it */
 void cube_use_unlinked(struct cube_cube *c); /* who would tell is gone */
 

@@ -142,7 +142,7 @@ void cube_use_end(struct cube_cube *c)
 	cube_use_note(c);
 }
 
-void cube_use_left(struct cube_cube *c, uint64_t n)
+void cube_use_left(struct cube_cube *c, uint64_t n, bool still)
 {
 	struct cube_own *own = cube_own(c);
 	bool fewer = own->left > 0 && n == 0;
@@ -152,7 +152,7 @@ void cube_use_left(struct cube_cube *c, uint64_t n)
 	if (fewer)
 		cube_use_note(c);
 	own->left_known = true;
-	if (n == 0 && use_can_be_quiet(c))
+	if (still && use_can_be_quiet(c))
 		use_quiet(c, true);
 	if (!fewer && n == 0)
 		cube_times_look(c); /* that was what it waited for */

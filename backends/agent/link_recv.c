@@ -324,6 +324,17 @@ static int recv_gone(struct agent_link *l, const struct cube_wire_head *head, co
 	return 0;
 }
 
+/* One from before it was said may have such a shell. */
+static bool recv_says_held(struct agent_link *l)
+{
+	bool says;
+
+	pthread_mutex_lock(&l->lock);
+	says = (l->caps & CUBE_WIRE_CAP_HELD) != 0;
+	pthread_mutex_unlock(&l->lock);
+	return says;
+}
+
 static int recv_left(struct agent_link *l, const struct cube_wire_head *head, const void *body,
 		     struct cube_err *err)
 {
@@ -332,7 +343,7 @@ static int recv_left(struct agent_link *l, const struct cube_wire_head *head, co
 	if (!cube_wire_get_number(body, head->len, &n))
 		return recv_bad(err, "number of processes");
 	if (cube_agent_listening(l))
-		l->handler->left(l->ctx, n);
+		l->handler->left(l->ctx, n & ~CUBE_WIRE_LEFT_HELD, n == 0 && recv_says_held(l));
 	return 0;
 }
 

@@ -77,6 +77,10 @@ enum cube_wire_end { CUBE_WIRE_END_NONE, CUBE_WIRE_END_STOP, CUBE_WIRE_END_STILL
 #define CUBE_WIRE_CAP_TTY    4u
 #define CUBE_WIRE_CAP_USERS  8u
 #define CUBE_WIRE_CAP_TIMES  16u /* LOOK and DEADLINE */
+#define CUBE_WIRE_CAP_HELD   32u /* LEFT says what the shells hold */
+
+/* LEFT, of the number: nobody is left, but a shell has a file that whom it starts could write without opening it. */
+#define CUBE_WIRE_LEFT_HELD (UINT64_C(1) << 63)
 
 struct cube_wire_head {
 	uint32_t len; /* of the body */

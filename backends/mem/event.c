@@ -208,7 +208,7 @@ static void call_ended(const struct mem_link *l, const struct mem_event *e)
 
 static void call_left(const struct mem_link *l, const struct mem_event *e)
 {
-	l->handler->left(l->ctx, e->job);
+	l->handler->left(l->ctx, e->job, e->job == 0); /* it has no shells that hold files */
 }
 
 static void (*const event_calls[])(const struct mem_link *l, const struct mem_event *e) = {

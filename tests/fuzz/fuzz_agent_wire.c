@@ -110,10 +110,11 @@ static void on_ended(void *ctx, uint64_t job, const struct cube_end_record *end,
 	t->ended[job - 1] = true;
 }
 
-static void on_left(void *ctx, uint64_t n)
+static void on_left(void *ctx, uint64_t n, bool still)
 {
 	(void)told(ctx);
 	(void)n;
+	(void)still;
 }
 
 static void on_down(void *ctx, const struct cube_err *err)

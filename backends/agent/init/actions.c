@@ -35,7 +35,7 @@ static int act_hello(const struct cube_wire_hello *m)
 		.caps = (init_conn_passes_fds() ? CUBE_WIRE_CAP_FDS : 0) |
 			(init_group_exact() ? CUBE_WIRE_CAP_GROUPS : 0) |
 			(init_pty_there() ? CUBE_WIRE_CAP_TTY : 0) |
-			(geteuid() == 0 ? CUBE_WIRE_CAP_USERS : 0) | CUBE_WIRE_CAP_TIMES,
+			(geteuid() == 0 ? CUBE_WIRE_CAP_USERS : 0) | CUBE_WIRE_CAP_TIMES | CUBE_WIRE_CAP_HELD,
 		.boot = boot,
 	};
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "backends/agent/init/group.h"
+#include "backends/agent/init/held.h"
 #include "backends/agent/init/procs.h"
 
 #define ROUNDS 64
@@ -102,6 +103,17 @@ uint64_t init_everyone_count(void)
 	}
 	init_procs_done(&all);
 	return n;
+}
+
+bool init_everyone_holds(void)
+{
+	struct init_procs all = {0};
+	bool holds = everyone_list(&all) < 0;
+
+	for (size_t i = 0; !holds && i < all.len; i++)
+		holds = init_group_is_shell(all.all[i].pid) && init_held(all.all[i].pid);
+	init_procs_done(&all);
+	return holds;
 }
 
 bool init_everyone_left(void)

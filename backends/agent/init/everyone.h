@@ -16,5 +16,7 @@ bool init_everyone_left(void);
 
 /* How many there are besides the shells of sessions: while no command runs, what ended ones left. */
 uint64_t init_everyone_count(void);
+/* Could the shells, or whom they start, write a file without opening it first? */
+bool init_everyone_holds(void);
 
 #endif

@@ -23,10 +23,9 @@ int init_procs_open(void)
 	return procs_fd < 0 ? -errno : 0;
 }
 
-/* Reads a small file below /proc whole, NUL ended. */
-static bool procs_slurp(const char *name, char *out, size_t size)
+bool init_procs_slurp(int dir, const char *name, char *out, size_t size)
 {
-	int fd = openat(procs_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	ssize_t n;
 
 	if (fd < 0)
@@ -84,7 +83,7 @@ static int procs_read_one(struct init_procs *p, const char *name)
 	if (one.pid <= 0)
 		return 0;
 	(void)snprintf(path, sizeof(path), "%d/stat", (int)one.pid);
-	if (!procs_slurp(path, text, sizeof(text)) || !procs_parse(text, &one))
+	if (!init_procs_slurp(procs_fd, path, text, sizeof(text)) || !procs_parse(text, &one))
 		return 0; /* it is gone */
 	return init_procs_add(p, &one);
 }
@@ -205,7 +204,7 @@ static bool procs_children(pid_t pid, char *out, size_t size)
 	char path[64];
 
 	(void)snprintf(path, sizeof(path), "%d/task/%d/children", (int)pid, (int)pid);
-	return procs_slurp(path, out, size);
+	return init_procs_slurp(procs_fd, path, out, size);
 }
 
 bool init_procs_childless(pid_t pid)
@@ -235,4 +234,12 @@ bool init_procs_cwd(pid_t pid, char *out, size_t size)
 		return false;
 	out[n] = '\0';
 	return true;
+}
+
+int init_procs_dir(pid_t pid)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "%d", (int)pid);
+	return openat(procs_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }

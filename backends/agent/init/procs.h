@@ -42,4 +42,9 @@ bool init_procs_only_child(pid_t pid, pid_t child);
 /* The directory that process @pid is in; false where that is not allowed or it has none. */
 bool init_procs_cwd(pid_t pid, char *out, size_t size);
 
+/* The directory of process @pid, for the caller to close; negative: there is none. */
+int init_procs_dir(pid_t pid);
+/* Reads a small file of it whole, NUL ended. */
+bool init_procs_slurp(int dir, const char *name, char *out, size_t size);
+
 #endif

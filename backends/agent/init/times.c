@@ -90,7 +90,7 @@ static void left_again(struct init_timer *t)
 		return; /* nobody asks any more */
 	n = init_everyone_count();
 	if (n == 0) {
-		init_tell_left(0);
+		init_tell_left(init_everyone_holds() ? CUBE_WIRE_LEFT_HELD : 0);
 		return;
 	}
 	left.wait = left.wait * 2 < LEFT_MAX ? left.wait * 2 : LEFT_MAX;
@@ -101,7 +101,7 @@ void init_times_look(void)
 {
 	uint64_t n = init_everyone_count();
 
-	init_tell_left(n);
+	init_tell_left(n == 0 && init_everyone_holds() ? CUBE_WIRE_LEFT_HELD : n);
 	init_timer_stop(&left.timer);
 	left.wait = LEFT_FIRST;
 	if (n > 0)

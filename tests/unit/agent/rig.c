@@ -149,12 +149,13 @@ static void on_ended(void *ctx, uint64_t id, const struct cube_end_record *end, 
 	told_done(r);
 }
 
-static void on_left(void *ctx, uint64_t n)
+static void on_left(void *ctx, uint64_t n, bool still)
 {
 	struct rig *r = told(ctx, "left");
 
 	r->lefts++;
 	r->left = n;
+	r->still = still;
 	told_done(r);
 }
 

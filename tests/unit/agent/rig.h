@@ -57,7 +57,8 @@ struct rig {
 	pthread_cond_t changed;
 	uint64_t boot;
 	unsigned ups, syncs, downs, lefts;
-	uint64_t left; /* as was last told */
+	uint64_t left; /* as was last told ... */
+	bool still;    /* ... with it */
 	struct cube_err down;
 	struct rig_job jobs[RIG_JOBS];
 	unsigned n_jobs;

@@ -58,6 +58,33 @@ static void test_left(void **state)
 	rig_free(r);
 }
 
+/* What a shell could hand on, so that it is written without being opened: only if it is open for both. */
+static void held(struct rig *r)
+{
+	static const struct {
+		const char *line;
+		bool still;
+	} steps[] = {
+		{"exec 3<>one", false},   {"exec 3>&-", true},         {"exec 3>one 4<one", true},
+		{"exec 3>&- 4<&-", true}, {"exec 5<>/dev/null", true}, {"exec 6<>one; exec 7<&6", false},
+		{"exec 6>&-", false},     {"exec 7>&-", true},
+	};
+
+	expect_left(r, 0, true);
+	assert_true(r->still);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		rig_expect(r, rig_say(r, steps[i].line), "", CUBE_END_EXIT, 0);
+		expect_left(r, 0, true);
+		assert_int_equal(r->still, steps[i].still);
+	}
+}
+
+static void test_held(void **state)
+{
+	(void)state;
+	rig_each_shell(held);
+}
+
 static void expect_agent_ends(struct rig *r)
 {
 	int status;
@@ -187,8 +214,8 @@ static void test_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_left),  cmocka_unit_test(test_stop), cmocka_unit_test(test_stop_later),
-		cmocka_unit_test(test_still), cmocka_unit_test(test_none),
+		cmocka_unit_test(test_left),       cmocka_unit_test(test_held),  cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_stop_later), cmocka_unit_test(test_still), cmocka_unit_test(test_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

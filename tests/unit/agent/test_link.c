@@ -27,6 +27,7 @@ struct seen {
 	pthread_cond_t changed;
 	unsigned calls, ups, syncs, starts, outputs, inputs, sessions, ends, lefts, downs;
 	uint64_t left;
+	bool still;
 	uint64_t total, err_total, got;
 	char cwd[64], exports[64];
 	struct cube_end_record end;
@@ -120,11 +121,12 @@ static void on_ended(void *ctx, uint64_t job, const struct cube_end_record *end,
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void on_left(void *ctx, uint64_t n)
+static void on_left(void *ctx, uint64_t n, bool still)
 {
 	struct seen *s = enter(ctx);
 
 	s->left = n;
+	s->still = still;
 	s->lefts++;
 	pthread_mutex_unlock(&s->lock);
 }

@@ -72,9 +72,9 @@ static void on_ended(void *ctx, uint64_t job, const struct cube_end_record *end,
 	ear_add(ctx, &h);
 }
 
-static void on_left(void *ctx, uint64_t n)
+static void on_left(void *ctx, uint64_t n, bool still)
 {
-	(void)ctx, (void)n;
+	(void)ctx, (void)n, (void)still;
 }
 
 static void on_down(void *ctx, const struct cube_err *err)

@@ -327,6 +327,12 @@ static void never(void *ctx, uint64_t n)
 	fail();
 }
 
+static void never_left(void *ctx, uint64_t n, bool still)
+{
+	(void)still;
+	never(ctx, n);
+}
+
 static void never_synced(void *ctx)
 {
 	never(ctx, 0);
@@ -380,7 +386,7 @@ static void no_link(void **state)
 		.input = never_input,
 		.session = never_session,
 		.ended = never_ended,
-		.left = never,
+		.left = never_left,
 		.down = never_down,
 	};
 	struct cube_backend *b = *state;
