@@ -195,6 +195,7 @@ struct cube_listener {
 struct cube_root {
 	int fd; /* its root directory */
 	bool read_only;
+	bool shared; /* others than this sandbox change it too, or start what does */
 	unsigned n_mounts;
 	struct {
 		char path[256]; /* absolute inside, no link in it: "/workspace" */

@@ -105,7 +105,8 @@ int docker_root_workspace(struct cube_root *root, bool read_only)
 int docker_root(struct cube_backend *base, const char *id, struct cube_root *ret, struct cube_err *err)
 {
 	struct cube_docker *d = docker_of(base);
-	struct cube_root root = {.fd = -1, .generation = 1, .id_count = UINT32_MAX};
+	/* Its engine's other clients run commands in it, and copy files to it while it is stopped. */
+	struct cube_root root = {.fd = -1, .generation = 1, .id_count = UINT32_MAX, .shared = true};
 	cube_auto(cube_json_auto) json_t *box = NULL, *again = NULL;
 	int rc = docker_settle(d, id, err), pid;
 

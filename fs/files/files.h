@@ -129,8 +129,8 @@ int cube_files_getattr_keep(struct cube_files_space *s, uint64_t id, struct cube
  * called on any thread, with no lock of the table's held, and must not wait for what serves requests. */
 struct cube_files_watcher {
 	void *ctx;
-	/* The name in that directory is another's, or nobody's. @again: it is enough to look it up again (it has come
-	 * where there was none, or is a directory, which is found out at its next use); else what is known of it must go. */
+	/* The name in that directory is another's, or nobody's. @again: a file has come where there was none, and it is
+	 * enough to look it up again; else what is known of it must go, unless cube_files_holds. */
 	void (*name)(void *ctx, uint64_t dir, const char *name, bool again);
 	void (*attr)(void *ctx, uint64_t id); /* the attributes of that node */
 	void (*all)(void *ctx);               /* every name; `attr` is called for all that it may concern */
@@ -144,7 +144,8 @@ int cube_files_watch(struct cube_files_space *s, const struct cube_files_watcher
 /* All that has happened has been told when this returns. To be called before anybody is told that something inside is
  * done. Any thread, no lock held that the watcher's functions take. */
 void cube_files_tell(struct cube_files_space *s);
-/* Does the name stand for what the node table says? (What is told of it then only has to be asked for again.) */
+/* Does the name stand for what the node table says? What is told of it then only has to be asked for again: who found that
+ * it is another's than the kernel knew has taken the former out of its table, or is about to. */
 bool cube_files_holds(struct cube_files_space *s, uint64_t dir, const char *name);
 /* All nodes that there are just now. */
 void cube_files_each(struct cube_files_space *s, void (*each)(void *ctx, uint64_t id), void *ctx);
@@ -154,6 +155,8 @@ void cube_files_names(struct cube_files_space *s, uint64_t id,
 /* Does nothing run in the tree? Not at first. To be cleared before anything is started, and after it has ended (who
  * knows what it left running). */
 void cube_files_quiet(struct cube_files *f, bool quiet);
+/* It may be mapped for writing from now on, by who need not say when he is done: its attributes are not kept any more. */
+void cube_files_mapped(struct cube_files_handle *h);
 /* From now on: others show it too, and may change it behind this one's back. What was kept is told to be old. */
 void cube_files_keep_nothing(struct cube_files *f);
 

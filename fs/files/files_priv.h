@@ -159,6 +159,7 @@ struct cube_fnode {
 		*gone; /* directories: removed through us; as it was at its end. Under space.lock, set once */
 	uint32_t kept, kept_seq;               /* its record (kept.c) */
 	struct cube_fwatched *_Atomic watched; /* set under watch.lock; NULL: it is not watched */
+	atomic_bool mapped;                    /* files: somebody outside may write pages of it, for ever */
 };
 
 /* A name of a node. Found by (parent, name) while `hashed`; when it turned out to belong to another object

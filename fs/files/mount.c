@@ -138,7 +138,7 @@ int cube_fmount_setup(struct cube_files *f, const struct cube_root *root)
 	int r = mount_init(&f->mounts[0], root->fd, "/", false);
 
 	f->n_mounts = 1;
-	mount_keeps(&f->mounts[0], root, false);
+	mount_keeps(&f->mounts[0], root, root->shared);
 	if (r < 0)
 		return r;
 	f->points = cube_calloc(1, sizeof(*f->points));
@@ -151,7 +151,7 @@ int cube_fmount_setup(struct cube_files *f, const struct cube_root *root)
 		struct cube_fmount *m = &f->mounts[f->n_mounts++];
 
 		r = mount_init(m, root->mounts[i].fd, root->mounts[i].path, root->mounts[i].read_only);
-		mount_keeps(m, root, root->mounts[i].shared);
+		mount_keeps(m, root, root->shared || root->mounts[i].shared);
 		if (r == 0)
 			r = point_add(f->points, root->mounts[i].path, m);
 	}

@@ -70,6 +70,7 @@ static void restore_one_locked(struct restore *r, struct cube_keep_file *rec, ui
 		return;
 	restore_where(n, parent, name);
 	n->is_void = rec->is_void != 0;
+	atomic_store(&n->mapped, S_ISREG(object.type)); /* for all we know */
 	n->kept = record;
 	n->kept_seq = rec->seq;
 	atomic_store(&n->lookups, atomic_load(&rec->lookups));

@@ -8,7 +8,8 @@
  * are inside have too, so nothing that they do is missed, with one exception: a page of a mapping is written without
  * any event. So attributes are kept only where nothing runs inside (cube_files_quiet) at the time when they are looked
  * at; whoever starts later opens a file before he can map it, and that is an event. Nor are they while somebody has the
- * file open for writing outside.
+ * file open for writing outside, nor once somebody outside could map it without our seeing when that ends
+ * (cube_files_mapped).
  *
  * An event is there before the system call that caused it returns. So cube_files_tell, called before somebody is told
  * what was done inside, finds all of them: it is the barrier.
@@ -180,11 +181,11 @@ static bool watch_is_quiet(const struct cube_fnode *n)
 	return false;
 }
 
-/* Who has it open for writing outside may have it mapped. */
+/* Who has it open for writing outside may have it mapped, or have had it so and still have the mapping. */
 static bool watch_is_written(struct cube_fnode *n)
 {
 	struct cube_files_space *s = n->tree->space;
-	bool written = false;
+	bool written = atomic_load(&n->mapped);
 
 	(void)pthread_rwlock_rdlock(&s->lock);
 	cube_list_each (l, &n->handles)
@@ -223,7 +224,7 @@ static bool news_add(struct watch_news ***end, uint64_t id, const char *name, ui
 	*x = (struct watch_news){.id = id,
 				 .is_name = name != NULL,
 				 .created = (mask & IN_CREATE) != 0,
-				 .again = (mask & (IN_CREATE | IN_ISDIR)) != 0};
+				 .again = (mask & (IN_CREATE | IN_ISDIR)) == IN_CREATE};
 	memcpy(x->name, name != NULL ? name : "", size);
 	**end = x;
 	*end = &x->next;
@@ -315,32 +316,35 @@ static void watch_tell(struct cube_files_space *s, struct watch_news *x)
 	}
 }
 
+/* What is there now, in bytes: what comes while we read is another one's, and who goes on for ever inside shall not keep
+ * us here. */
+static size_t tell_waiting(const struct cube_fwatch *w)
+{
+	int n = 0;
+
+	return ioctl(w->fd, FIONREAD, &n) < 0 || n <= 0 ? sizeof(w->events) : (size_t)n;
+}
+
 void cube_files_tell(struct cube_files_space *s)
 {
 	struct cube_fwatch *w = s->watch;
-	int waiting = 0;
-	ssize_t n;
 
 	if (w == NULL)
 		return;
 	(void)pthread_mutex_lock(&w->telling);
-	do {
+	for (size_t waiting = tell_waiting(w), done = 0; done < waiting;) {
 		struct watch_news *news = NULL, **end = &news;
+		ssize_t n = read(w->fd, w->events, sizeof(w->events));
 		bool ok;
 
-		n = read(w->fd, w->events, sizeof(w->events));
 		if (n <= 0)
 			break;
-		/* What comes while we read is another one's: who goes on for ever inside shall not keep us here. */
-		if (waiting == 0 && ioctl(w->fd, FIONREAD, &waiting) < 0)
-			waiting = 0;
-		else if (waiting > 0)
-			waiting -= (int)n;
+		done += (size_t)n;
 		ok = watch_events(w, (size_t)n, &end);
 		watch_tell(s, news);
 		if (!ok)
 			watch_lost(s);
-	} while (waiting > 0);
+	}
 	(void)pthread_mutex_unlock(&w->telling);
 }
 
@@ -405,6 +409,11 @@ void cube_files_keep_nothing(struct cube_files *f)
 {
 	atomic_store(&f->unkept, true);
 	cube_fwatch_tree_gone(f);
+}
+
+void cube_files_mapped(struct cube_files_handle *h)
+{
+	atomic_store(&h->n->mapped, true);
 }
 
 void cube_files_quiet(struct cube_files *f, bool quiet)

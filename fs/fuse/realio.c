@@ -39,6 +39,9 @@ int cube_fuse_real_opened(const struct cube_fuse_args *a, uint64_t node, struct 
 		cube_files_release(h);
 		return code;
 	}
+	/* The kernel gives a mapping the file behind, and closes ours while it goes on. */
+	if (real.backing != 0 && (a->fi.flags & O_ACCMODE) == O_RDWR)
+		cube_files_mapped(h);
 	ret->id = real.backing;
 	ret->direct = cube_fuse_real_direct(a->f, node, a->fi.flags, real.backing);
 	ret->fh = cube_fh_add(&a->f->fh, &real);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """coherence.sh: P9DIR ADDRESS MOUNT ROUNDS"""
-import itertools, mmap, os, random, sys
+import ctypes, itertools, mmap, os, random, sys
 sys.path.insert(0, sys.argv[1])
 from client import Session
 
@@ -8,6 +8,9 @@ MNT, ROUNDS = sys.argv[3], int(sys.argv[4])
 SEED = int(os.environ.get("CUBEFS_TEST_SEED", random.randrange(1 << 30)))
 print("seed", SEED)
 rng = random.Random(SEED)
+LIBC = ctypes.CDLL(None)
+LIBC.mmap.restype = ctypes.c_void_p
+LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
 DEV = os.path.join(MNT, "dev")
 W = os.path.join(DEV, "files/workspace")
 p9 = Session("unix:" + sys.argv[2])
@@ -216,6 +219,34 @@ def change_mapped_outside(do, n):
     do("test \"$(head -c 2 /workspace/%s)\" = ho" % n)
     m.close()
     os.close(fd)
+
+
+def change_handed(do, n):
+    """A shell has it open for both, and hands it to a command that maps it: nobody opens it."""
+    do("head -c 8192 /dev/zero > /workspace/%s; touch -d @5 /workspace/%s" % (n, n))
+    by_exec("exec 7<>/workspace/%s" % n)
+    warm(n)
+    by_exec("python3 -c \"import mmap; m = mmap.mmap(7, 0); m[0:2] = b'hi'; m.flush()\"")
+    assert there(n, 8192).st_mtime > 1000
+    by_exec("exec 7>&-")
+    warm(n)
+    do("touch -d @7 /workspace/%s" % n)
+    assert there(n, 8192).st_mtime == 7
+
+
+def change_mapped_closed(do, n):
+    """A mapping made outside outlives its descriptor."""
+    if "files passthrough" not in text(os.path.join(DEV, "status")):
+        return
+    path = os.path.join(W, n)
+    do("head -c 8192 /dev/zero > /workspace/%s; touch -d @5 /workspace/%s" % (n, n))
+    fd = os.open(path, os.O_RDWR)
+    at = LIBC.mmap(None, 8192, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+    os.close(fd)
+    warm(n)
+    ctypes.memmove(at, b"ho", 2)
+    assert there(n, 8192).st_mtime > 1000
+    assert LIBC.munmap(ctypes.c_void_p(at), 8192) == 0
 
 
 CHANGES = [f for name, f in sorted(globals().items()) if name.startswith("change_")]

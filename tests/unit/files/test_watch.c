@@ -3,15 +3,23 @@
 #include "tests/unit/files/stage.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "backends/base/alloc.h"
 
 struct told {
 	struct stage *s;
 	int fd; /* of the watch */
-	unsigned names, attrs;
+	unsigned names, attrs, alls;
+	bool again;           /* of the last name */
+	uint64_t attr;        /* the last */
 	bool ask_too;         /* in `attr`, another thread asks for the news */
 	bool early;           /* it was through before `attr` was */
 	atomic_bool is_asked; /* it is through */
@@ -24,7 +32,7 @@ static void told_name(void *ctx, uint64_t dir, const char *name, bool again)
 
 	(void)dir;
 	(void)name;
-	(void)again;
+	t->again = again;
 	t->names++;
 }
 
@@ -41,7 +49,7 @@ static void told_attr(void *ctx, uint64_t id)
 {
 	struct told *t = ctx;
 
-	(void)id;
+	t->attr = id;
 	t->attrs++;
 	if (!t->ask_too)
 		return;
@@ -53,7 +61,9 @@ static void told_attr(void *ctx, uint64_t id)
 
 static void told_all(void *ctx)
 {
-	(void)ctx;
+	struct told *t = ctx;
+
+	t->alls++;
 }
 
 static void told_ask(void *ctx, uint64_t id)
@@ -72,6 +82,18 @@ static void watch_it(struct stage *s, struct told *t)
 	assert_true(t->fd >= 0);
 	stage_mkdir(s, "d");
 	stage_write(s, "d/f", "");
+}
+
+/* And a file of which the attributes can be kept. */
+static uint64_t watch_file(struct stage *s, struct told *t)
+{
+	uint64_t id;
+
+	watch_it(s, t);
+	stage_write(s, "f", "one");
+	id = stage_node(s, "f");
+	cube_files_quiet(s->tree, true);
+	return id;
 }
 
 static bool is_more(const struct told *t)
@@ -129,10 +151,7 @@ static void test_barrier(void **state)
 	bool keep;
 
 	(void)state;
-	watch_it(&s, &t);
-	stage_write(&s, "f", "one");
-	id = stage_node(&s, "f");
-	cube_files_quiet(s.tree, true);
+	id = watch_file(&s, &t);
 	assert_int_equal(cube_files_getattr_keep(s.space, id, NULL, &st, &keep), 0);
 	assert_true(keep);
 	stage_write(&s, "f", "longer");
@@ -145,12 +164,168 @@ static void test_barrier(void **state)
 	stage_close(&s);
 }
 
+/* More than the kernel has room for: all is told, and what is looked at from then on can be kept as before. */
+static void test_overflow(void **state)
+{
+	struct cube_files_entry e;
+	struct told t;
+	struct stage s;
+	char room[32];
+	FILE *f = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
+	unsigned long most;
+
+	(void)state;
+	assert_non_null(f);
+	assert_non_null(fgets(room, sizeof(room), f));
+	(void)fclose(f);
+	most = strtoul(room, NULL, 10);
+	watch_it(&s, &t);
+	assert_int_equal(stage_lookup(&s, "d/f", &e), 0);
+	for (unsigned long i = 0; i <= most / 2;
+	     i++) { /* two events each, of which no two that follow are the same */
+		assert_int_equal(renameat(s.fd, "d/f", s.fd, "d/g"), 0);
+		assert_int_equal(renameat(s.fd, "d/g", s.fd, "d/f"), 0);
+	}
+	cube_files_tell(s.space);
+	assert_int_equal(t.alls, 1);
+	assert_true(t.attrs > 0);
+	t.names = 0;
+	assert_int_equal(stage_lookup(&s, "d/h", &e), -ENOENT);
+	assert_true(e.keep_name);
+	stage_write(&s, "d/h", "");
+	cube_files_tell(s.space);
+	assert_int_equal(t.names, 1);
+	assert_int_equal(t.alls, 1);
+	stage_close(&s);
+}
+
+/* Without memory for a piece of news all is told; never is less told than has happened. */
+static void test_no_memory(void **state)
+{
+	struct cube_files_entry e;
+	struct told t;
+	struct stage s;
+	unsigned alls = 0;
+
+	(void)state;
+	watch_it(&s, &t);
+	for (unsigned long nth = 1; t.alls >= alls; nth++) {
+		const unsigned names = t.names;
+
+		alls = t.alls + 1;
+		assert_int_equal(stage_lookup(&s, "d/g", &e), -ENOENT);
+		assert_true(e.keep_name);
+		stage_write(&s, "d/g", "");
+		cube_alloc_fail_at(nth);
+		cube_files_tell(s.space);
+		cube_alloc_fail_at(0);
+		assert_true(t.names > names || t.alls == alls);
+		assert_int_equal(unlinkat(s.fd, "d/g", 0), 0);
+		cube_files_tell(s.space);
+	}
+	assert_true(alls > 1);
+	stage_close(&s);
+}
+
+#define TRIES 24
+
+/* Without memory for a watch nothing is said to be kept: what is said to be is told. */
+static void test_no_watch(void **state)
+{
+	struct told t;
+	struct stage s;
+	unsigned kept = 0, missed = 0;
+
+	(void)state;
+	watch_it(&s, &t);
+	for (unsigned long nth = 1; nth <= TRIES; nth++) {
+		struct cube_files_entry e = {.id = 0};
+		const unsigned told = t.names + t.alls;
+		char dir[32], path[48];
+		uint64_t d;
+		int r;
+
+		(void)snprintf(dir, sizeof(dir), "d/%lu", nth);
+		stage_mkdir(&s, dir);
+		d = stage_node(&s, dir);
+		cube_files_tell(s.space);
+		cube_alloc_fail_at(nth);
+		r = cube_files_lookup(s.space, d, "name", &e);
+		cube_alloc_fail_at(0);
+		if (r != -ENOENT || !e.keep_name) {
+			missed++;
+			continue;
+		}
+		kept++;
+		(void)snprintf(path, sizeof(path), "%s/name", dir);
+		stage_write(&s, path, "");
+		cube_files_tell(s.space);
+		assert_true(t.names + t.alls > told);
+	}
+	assert_true(kept > 0 && missed > 0);
+	stage_close(&s);
+}
+
+/* What the name of a directory that went is told as: not only to be asked for again, since an answer from before may be
+ * on its way to whoever asked again. */
+static void test_directories(void **state)
+{
+	struct cube_files_entry e;
+	struct told t;
+	struct stage s;
+
+	(void)state;
+	watch_it(&s, &t);
+	stage_mkdir(&s, "d/e");
+	assert_int_equal(stage_lookup(&s, "d/e", &e), 0);
+	assert_int_equal(unlinkat(s.fd, "d/e", AT_REMOVEDIR), 0);
+	cube_files_tell(s.space);
+	assert_int_equal(t.names, 1);
+	assert_false(t.again);
+	stage_mkdir(&s, "d/e");
+	cube_files_tell(s.space);
+	assert_false(t.again);
+	stage_write(&s, "d/new", "");
+	cube_files_tell(s.space);
+	assert_true(t.again);
+	stage_close(&s);
+}
+
+/* Who has had it open for both outside may have it mapped, for ever. */
+static void test_mapped(void **state)
+{
+	struct cube_files_handle *h;
+	struct stat st;
+	struct told t;
+	struct stage s;
+	uint64_t id;
+	bool keep;
+
+	(void)state;
+	id = watch_file(&s, &t);
+	assert_int_equal(cube_files_open(s.space, id, O_RDWR, &h), 0);
+	assert_int_equal(cube_files_getattr_keep(s.space, id, NULL, &st, &keep), 0);
+	assert_false(keep);
+	cube_files_release(h);
+	cube_files_tell(s.space);
+	assert_int_equal(cube_files_getattr_keep(s.space, id, NULL, &st, &keep), 0);
+	assert_true(keep);
+	assert_int_equal(cube_files_open(s.space, id, O_RDWR, &h), 0);
+	cube_files_mapped(h);
+	cube_files_release(h);
+	cube_files_tell(s.space);
+	assert_int_equal(cube_files_getattr_keep(s.space, id, NULL, &st, &keep), 0);
+	assert_false(keep);
+	stage_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_last_gone),
-		cmocka_unit_test(test_barrier),
+		cmocka_unit_test(test_names),       cmocka_unit_test(test_last_gone),
+		cmocka_unit_test(test_barrier),     cmocka_unit_test(test_overflow),
+		cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_no_watch),
+		cmocka_unit_test(test_directories), cmocka_unit_test(test_mapped),
 	};
 
 	stage_main();
