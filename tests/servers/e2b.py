@@ -61,8 +61,7 @@ async def main(chosen, service_boxes):
     for sandbox in list(service.sandboxes.all.values()):
         await service.sandboxes.kill(sandbox)
     for template in service.templates.all.values():
-        if template.root:
-            await service_boxes.ask("remove", root=template.root)
+        await service.templates.remove_files(template)
     for name in ("boxes", "templates"):
         shutil.rmtree(f"{service_boxes.top}/{name}")
 

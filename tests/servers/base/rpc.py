@@ -35,8 +35,8 @@ class Error(Exception):
 class Call:
     """What a method may want to know besides its message."""
 
-    def __init__(self, request, timeout):
-        self.headers, self.timeout = request.headers, timeout
+    def __init__(self, headers, timeout):
+        self.headers, self.timeout = headers, timeout
         interval = self.headers.get("keepalive-ping-interval", "")
         self.idle = int(interval) if interval.isdigit() and int(interval) else 90
         self.deadline = asyncio.get_running_loop().time() + timeout if timeout else None
@@ -138,7 +138,7 @@ class Service:
                 data = gzip.decompress(data)
             message = self.unpack(kind, takes, data)
             timeout = timeout_of(request.headers)
-            answer = await asyncio.wait_for(self.methods[path](Call(request, timeout), message), timeout)
+            answer = await asyncio.wait_for(self.methods[path](Call(request.headers, timeout), message), timeout)
         except asyncio.TimeoutError:
             return error_answer(Error("deadline_exceeded", "context deadline exceeded"))
         except (Error, OSError) as error:
@@ -156,7 +156,7 @@ class Service:
         end = {}
         takes, gives, client_streams = types
         try:
-            call = Call(request, timeout_of(request.headers))
+            call = Call(request.headers, timeout_of(request.headers))
             messages = self.messages(request, kind, takes)
             if client_streams:
                 yield framed(self.pack(kind, gives, await self.methods[path](call, messages)), 0)

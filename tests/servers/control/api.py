@@ -31,10 +31,10 @@ def public(sandbox):
 
 
 def listed(sandbox):
-    template = sandbox.template
+    template, build = sandbox.template, sandbox.build
     value = {"sandboxID": sandbox.id, "templateID": template.id, "clientID": CLIENT_ID, "envdVersion": ENVD_VERSION,
-             "startedAt": rfc3339(sandbox.started), "endAt": rfc3339(sandbox.end), "cpuCount": template.cpu,
-             "memoryMB": template.memory, "diskSizeMB": template.disk, "state": listing.state_of(sandbox)}
+             "startedAt": rfc3339(sandbox.started), "endAt": rfc3339(sandbox.end), "cpuCount": build.cpu,
+             "memoryMB": build.memory, "diskSizeMB": build.disk, "state": listing.state_of(sandbox)}
     if template.names:
         value["alias"] = template.names[0]
     if sandbox.metadata:
@@ -100,7 +100,7 @@ class Api:
         if not isinstance(asked.get("templateID"), str):
             raise Problem(400, "validation error: templateID is required")
         options = self.options(asked, default_timeout)
-        sandbox = await self.sandboxes.create(self.templates.find(asked["templateID"]), options)
+        sandbox = await self.sandboxes.create(*self.templates.to_start(asked["templateID"]), options)
         return wire.json_answer(201, public(sandbox))
 
     async def create_v1(self, request):
@@ -213,7 +213,7 @@ class Api:
         options, results = sandbox.options | {"timeout": positive(asked.get("timeout"), "timeout", 15)}, []
         for _ in range(count):
             try:
-                results.append({"sandbox": public(await self.sandboxes.create(template, options))})
+                results.append({"sandbox": public(await self.sandboxes.create(template, template.build, options))})
             except Problem as problem:
                 results.append({"error": {"code": problem.status, "message": problem.message}})
         return wire.json_answer(201, results)

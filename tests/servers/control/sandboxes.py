@@ -45,8 +45,8 @@ def rfc3339(at):
 class Sandbox:
     """state: running or paused; move: what is under way (pausing, resuming, snapshotting, killing), or None."""
 
-    def __init__(self, template, options, now):
-        self.id, self.template, self.options = new_id(), template, options
+    def __init__(self, template, build, options, now):
+        self.id, self.template, self.build, self.options = new_id(), template, build, options
         self.started, self.end, self.state, self.move = now, now + options["timeout"], "starting", None
         self.token = secrets.token_hex(32) if options["secure"] else None
         self.traffic_token = secrets.token_hex(16) if options.get("network", {}).get("allowPublicTraffic") is False else None
@@ -80,13 +80,13 @@ class Sandboxes:
 
     # ---- making and ending ----
 
-    async def create(self, template, options):
+    async def create(self, template, build, options):
         if len(self.running()) >= self.limit:
             raise Problem(429, f"you have reached the maximum number of concurrent sandboxes ({self.limit})")
-        sandbox = Sandbox(template, options, self.clock.now())
+        sandbox = Sandbox(template, build, options, self.clock.now())
         self.all[sandbox.id] = sandbox
         try:
-            await self.boxes.ask("make", root=self.path(sandbox, "root"), copy=template.root)
+            await self.boxes.ask("make", root=self.path(sandbox, "root"), copy=build.root)
             await self.start(sandbox)
         except (boxes.Failed, OSError) as error:
             del self.all[sandbox.id]
@@ -95,13 +95,20 @@ class Sandboxes:
         return sandbox
 
     async def start(self, sandbox):
-        box = {"envs": sandbox.options.get("envVars") or {}, "token": sandbox.token, "skew": self.clock.skew}
+        await self.start_box(sandbox)
+        sandbox.state = "running"
+        self.arm(sandbox)
+
+    async def start_box(self, sandbox):
+        build = sandbox.build
+        box = {"envs": build.envs | (sandbox.options.get("envVars") or {}), "token": sandbox.token, "skew": self.clock.skew,
+               "user": build.user, "workdir": build.workdir}
         sockets = [self.path(sandbox, name) for name in SOCKETS]
         answer = await self.boxes.ask("start", root=self.path(sandbox, "root"), sockets=sockets, box=box)
         sandbox.pid, sandbox.frozen = answer["pid"], False
         await self.tell(sandbox, "GET", "/health")
-        sandbox.state = "running"
-        self.arm(sandbox)
+        if build.start and build.status == "ready":
+            await self.tell(sandbox, "POST", "/init", {"startCommand": build.start})
 
     async def stop(self, sandbox):
         self.disarm(sandbox)
@@ -119,10 +126,13 @@ class Sandboxes:
     async def _kill(self, sandbox):
         await self.stop(sandbox)
         await self.boxes.ask("remove", root=self.path(sandbox, "root"))
+        self.remove_sockets(sandbox)
+        self.all.pop(sandbox.id, None)
+
+    def remove_sockets(self, sandbox):
         for name in SOCKETS:
             if os.path.exists(self.path(sandbox, name)):
                 os.unlink(self.path(sandbox, name))
-        self.all.pop(sandbox.id, None)
 
     def begin(self, sandbox, move):
         """Takes the sandbox for a move; 409 while there is another."""

@@ -5,6 +5,7 @@ import urllib.parse
 
 from base import boxes, faults, wire
 from control.api import Api
+from control.builds import Builds
 from control.gate import Gate, is_ours
 from control.sandboxes import Clock, Problem, Sandboxes
 from control.templates import Templates
@@ -18,16 +19,17 @@ class Service:
         self.sandboxes = Sandboxes(service_boxes, self.clock, limit)
         self.templates = Templates(service_boxes, self.sandboxes, self.clock)
         self.gate = Gate(self.sandboxes, watcher.tap if watcher else None)
-        self.routes = compile_routes(Api(self.sandboxes, self.templates, self.clock).routes() + [
-            ("GET", "/health", self.health), ("DELETE", "/templates/{}", self.delete_template)])
+        builds = Builds(self.sandboxes, self.templates, self.clock)
+        self.routes = compile_routes([*Api(self.sandboxes, self.templates, self.clock).routes(), *builds.routes(),
+                                      ("GET", "/health", self.health)])
         self.own = compile_routes([
-            ("PUT", "/_test/faults", self.set_faults), ("GET", "/_test/requests", self.get_requests),
+            ("PUT", "/_upload/{}", builds.upload), ("PUT", "/_test/faults", self.set_faults), ("GET", "/_test/requests", self.get_requests),
             ("DELETE", "/_test/requests", self.forget_requests), ("PUT", "/_test/skew", self.set_skew),
             ("GET", "/_test/violations", self.get_violations),
             ("DELETE", "/_test/violations", self.forget_violations), ("DELETE", "/_test/sandboxes/{}", self.lose_sandbox)])
 
     async def serve(self, request):
-        if request.path.startswith("/_test/"):
+        if request.path.startswith(("/_test/", "/_upload/")):
             return await self.route(self.own, request)
         self.note(request)
         return await faults.handle(self.answer, request)
@@ -68,10 +70,6 @@ class Service:
 
     async def health(self, _request):
         return wire.Answer(200, b"Health check successful", None, "text/plain")
-
-    async def delete_template(self, _request, name):
-        await self.templates.delete(name)
-        return wire.Answer(204)
 
     # ---- what only tests ask for ----
 

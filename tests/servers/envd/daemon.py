@@ -50,8 +50,8 @@ class Daemon:
         self.envs, self.token, self.skew = dict(box.get("envs", {})), box.get("token"), box.get("skew", 0)
         self.user, self.workdir, self.logs = box.get("user", "user"), box.get("workdir", ""), []
         self.reaper, self.files = Reaper(), files.Files(self)
-        filesystem, watches = Filesystem(self), Watches(self)
-        self.services = (rpc.Service(schemas[0], Processes(self).methods()),
+        filesystem, watches, self.processes = Filesystem(self), Watches(self), Processes(self)
+        self.services = (rpc.Service(schemas[0], self.processes.methods()),
                          rpc.Service(schemas[1], filesystem.methods() | watches.methods()))
         self.routes = {("GET", "/health"): self.health, ("GET", "/envs"): self.get_envs, ("GET", "/metrics"): self.metrics,
                        ("POST", "/init"): self.init, ("POST", "/freeze"): self.freeze, ("POST", "/unfreeze"): self.unfreeze,
@@ -108,6 +108,8 @@ class Daemon:
         self.envs |= asked.get("envVars") or {}
         self.token = asked.get("accessToken", self.token)
         self.user, self.workdir = asked.get("defaultUser") or self.user, asked.get("defaultWorkdir") or self.workdir
+        if asked.get("startCommand"):  # no part of envd's interface: of a template, whose memory a box does not begin with
+            await self.processes.launch(asked["startCommand"])
         return wire.Answer(204)
 
     @staticmethod

@@ -54,7 +54,8 @@ class Processes:
         env |= self.daemon.envs | config.get("envs", {})
         return [config.get("cmd", ""), *config.get("args", [])], cwd, env, user
 
-    async def Start(self, call, message):
+    def begin(self, call, message):
+        """A process that is followed to its end, and one who reads it from its first byte."""
         words, cwd, env, user = self.command(call, message)
         size = message.get("pty", {}).get("size", {}) if "pty" in message else None
         try:
@@ -66,8 +67,16 @@ class Processes:
         self.daemon.reaper.wait(process.pid, process.exited)
         self.daemon.log("Process started", pid=process.pid, cmd=words[0])
         reader = process.subscribe()
-        asyncio.ensure_future(self.follow(process, call.timeout))
-        return self.events(process, reader, call)
+        process.following = asyncio.ensure_future(self.follow(process, call.timeout))
+        return process, reader
+
+    async def Start(self, call, message):
+        return self.events(*self.begin(call, message), call)
+
+    async def launch(self, text):
+        """Runs on by itself."""
+        process, reader = self.begin(rpc.Call({}, None), {"process": {"cmd": "/bin/bash", "args": ["-l", "-c", text]}, "stdin": False})
+        process.unsubscribe(reader)
 
     async def follow(self, process, timeout):
         """To the end: what lives for too long is killed; what has ended is known for a while."""

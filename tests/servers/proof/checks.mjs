@@ -40,7 +40,7 @@ export async function run(parts) {
         console.log(`ok ${name} (${Date.now() - began} ms)`)
       } catch (error) {
         failed++
-        console.log(`FAILED ${name}: ${error.stack}`)
+        console.log(`FAILED ${name}: ${error.message}\n${error.stack}`)
       }
     }
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The official client against tests/servers/e2b.py: its own calls, each result checked.
 // E2B_API_URL, E2B_SANDBOX_URL and E2B_API_KEY say where; SDK is the package's name (e2b, or an older line of it).
+import { writeFile } from 'node:fs/promises'
+
 import { assert, rejects, run, until } from './checks.mjs'
 
 const sdk = await import(process.env.SDK ?? 'e2b')
@@ -287,6 +289,30 @@ const parts = {
     const closed = await fetch(process.env.E2B_SANDBOX_URL, { headers: { ...headers, 'E2b-Sandbox-Port': '9' } })
     assert.deepEqual([closed.status, (await closed.json()).port], [502, 9])
   }),
+
+  templates: async () => {
+    const { Template } = sdk
+    const name = `built-${process.pid}`
+    await writeFile('page.txt', 'copied')
+    const lines = []
+    const template = Template({ fileContextPath: process.cwd() }).fromBaseImage().setEnvs({ COLOUR: 'red' }).setWorkdir('/opt/app')
+      .copy('page.txt', 'pages/').runCmd('echo made > made.txt; echo $COLOUR', { user: 'root' })
+      .setStartCmd('touch /tmp/started; sleep 1000', 'true')
+    const built = await Template.build(template, name, { cpuCount: 1, memoryMB: 256, onBuildLogs: (entry) => lines.push(entry.message) })
+    assert.ok(lines.includes('red'), lines.join('\n'))
+    assert.equal(await (Template.exists ?? Template.aliasExists)(name), true)
+    const sandbox = await Sandbox.create(name)
+    assert.equal((await sandbox.commands.run('pwd; cat made.txt pages/page.txt; echo; echo $COLOUR')).stdout, '/opt/app\nmade\ncopied\nred\n')
+    await until(() => sandbox.files.exists('/tmp/started'))
+    assert.deepEqual([(await sandbox.getInfo()).cpuCount, (await sandbox.getInfo()).memoryMB], [1, 256])
+    await sandbox.kill()
+    await Template.assignTags(`${name}:default`, 'good')
+    assert.deepEqual((await Template.getTags(built.templateId)).map((one) => one.tag).sort(), ['default', 'good'])
+    await (await Sandbox.create(`${name}:good`)).kill()
+    await Template.removeTags(name, 'good')
+    await rejects(Sandbox.create(`${name}:good`), sdk.SandboxError, /404/)
+    await rejects(Template.build(Template().fromBaseImage().runCmd('exit 5'), `${name}-bad`), sdk.BuildError, /exit status 5/)
+  },
 
   keys: async () => {
     await rejects(Sandbox.create({ apiKey: 'e2b_' + '0'.repeat(40) }), AuthenticationError)
