@@ -269,7 +269,10 @@ int docker_let_go(struct cube_backend *base, const char *id, struct cube_err *er
 
 	if (dir < 0)
 		return 0;
-	if (cube_file_read(dir, ADOPT_EXEC, &exec) == 0 && exec.len == ADOPT_EXEC_ID)
+	rc = docker_binds_leave(d, id, err);
+	if (rc == -ENOENT)
+		rc = 0;
+	if (rc == 0 && cube_file_read(dir, ADOPT_EXEC, &exec) == 0 && exec.len == ADOPT_EXEC_ID)
 		rc = adopt_leave(d, cube_buf_str(&exec), err);
 	if (rc == 0 && (exec.len > 0 || !docker_is_ours(id))) /* else its door is in there, and it goes on */
 		rc = docker_box_forget(d, id, err);

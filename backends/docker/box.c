@@ -104,6 +104,7 @@ int docker_box_forget(struct cube_docker *d, const char *id, struct cube_err *er
 	int rc;
 
 	docker_proc_forget(d, id);
+	docker_binds_forget(d, id);
 	rc = cube_file_remove_tree(d->cubes, id);
 
 	return rc < 0 ? cube_fail(err, rc, "cannot remove what is noted of sandbox %s: %s", id,

@@ -18,12 +18,14 @@
 	 CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | CUBE_CAP_MEMORY | CUBE_CAP_PIDS | CUBE_CAP_USAGE |              \
 	 CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_ACCESS | CUBE_CAP_TEMPLATES | CUBE_CAP_VOLUMES |       \
 	 CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES |   \
-	 CUBE_CAP_KEEP | CUBE_CAP_BUILD | CUBE_CAP_CHECKPOINT_MEMORY | CUBE_CAP_ADOPT | CUBE_CAP_PORTS)
+	 CUBE_CAP_KEEP | CUBE_CAP_BUILD | CUBE_CAP_CHECKPOINT_MEMORY | CUBE_CAP_ADOPT | CUBE_CAP_PORTS |     \
+	 CUBE_CAP_BIND)
 
 static void docker_close(struct cube_backend *base)
 {
 	struct cube_docker *d = docker_of(base);
 
+	docker_binds_close(d);
 	docker_procs_close(d);
 	cube_http_free(d->http);
 	cube_close_auto(&d->cubes);
@@ -39,6 +41,8 @@ static int docker_open_dirs(struct cube_docker *d, const char *path, struct cube
 		return cube_fail(err, -ENAMETOOLONG, "%.200s...: the path is too long", path);
 	d->state = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	rc = d->state < 0 ? -errno : cube_file_mkdir(d->state, "cubes", 0700, &d->cubes);
+	if (rc == 0)
+		rc = cube_file_mkdir(d->state, DOCKER_EMPTY, 0755, NULL);
 	return rc < 0 ? cube_fail(err, rc, "cannot use %s: %s", path, cube_errno_text(rc)) : 0;
 }
 
@@ -82,8 +86,8 @@ static int docker_open(const struct cube_backend_env *env, struct cube_backend *
 		.ops = &cube_backend_docker, .name = env->name, .par = CUBE_PAR_PER_CUBE};
 	d->loop = env->loop;
 	d->state = d->cubes = -1;
-	if (docker_procs_open(d) < 0) {
-		cube_free(d);
+	if (docker_procs_open(d) < 0 || docker_binds_open(d) < 0) {
+		docker_close(&d->base);
 		return cube_fail(err, -ENOMEM, "out of memory");
 	}
 	rc = docker_configure(d, env->conf, err);
@@ -154,6 +158,8 @@ const struct cube_backend_ops cube_backend_docker = {
 	.dial = docker_dial,
 	.listening = docker_listening,
 	.access = docker_access,
+	.bind = docker_bind,
+	.unbind = docker_unbind,
 	.volume_make = docker_volume_make,
 	.volume_remove = docker_volume_remove,
 	.volume_list = docker_volume_list,

@@ -12,6 +12,7 @@
  *   checkpoint.c, remake.c, changes.c   other states of its files      settle.c  what was cut off is ended
  *   image.c    images that are made here                    build.c   templates of checkpoints and builds
  *   proc.c     its first process on this machine, ports
+ *   bind.c     directories of this machine in it
  *   layers.c   where overlay2 keeps files                   copy.c    files from one place there to another
  *
  * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
@@ -35,6 +36,8 @@
 #include "backends/base/names.h"
 
 extern const struct cube_backend_ops cube_backend_docker;
+
+#define DOCKER_EMPTY "empty" /* a directory here without anything in it */
 
 #define DOCKER_LABEL            "cubefs." /* of everything that we mark there */
 #define DOCKER_LABEL_UID        DOCKER_LABEL "uid"
@@ -91,8 +94,10 @@ struct cube_docker {
 	char agent[PATH_MAX]; /* our copy of cube-init; "": there is none */
 	char agent_why[160];
 
+	pthread_mutex_t binds_lock; /* held while one is mounted; none is taken below it */
+	struct cube_map *binds;     /* id to its binds (bind.c) */
 	pthread_mutex_t procs_lock;
-	struct cube_map *procs; /* id to the descriptor of a process's directory (proc.c) */
+	struct cube_map *procs; /* id to what is known of its first process (proc.c) */
 };
 
 static inline struct cube_docker *docker_of(struct cube_backend *b)
@@ -224,10 +229,28 @@ void docker_proc_forget(struct cube_docker *d, const char *id);
 const char *docker_proc_why(const struct cube_docker *d);
 /* The directory in /proc of its first process (ns.h): a descriptor, or -EHOSTDOWN, -EHOSTUNREACH. */
 int docker_proc(struct cube_docker *d, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+/* The watch of its memory limit (ns/oom.h); NULL: there is none. */
+void *docker_proc_oom(struct cube_docker *d, const char *id);
 int docker_dial(struct cube_backend *b, const char *id, const struct cube_target *target,
 		struct cube_cancel *cancel, int *ret_fd, struct cube_err *err);
 int docker_listening(struct cube_backend *b, const char *id,
 		     void (*each)(void *ctx, const struct cube_listener *l), void *ctx, struct cube_err *err);
+
+/* ---- bind.c ---- */
+
+int docker_binds_open(struct cube_docker *d);
+void docker_binds_close(struct cube_docker *d);
+void docker_binds_forget(struct cube_docker *d, const char *id);
+int docker_bind(struct cube_backend *b, const char *id, const struct cube_bind *bind,
+		struct cube_cancel *cancel, struct cube_err *err);
+int docker_unbind(struct cube_backend *b, const char *id, const char *path, struct cube_err *err);
+/* It has just been started, and nothing of its own runs yet: those that it is to have. */
+int docker_binds_started(struct cube_docker *d, const char *id, struct cube_cancel *cancel,
+			 struct cube_err *err);
+/* All of them are taken away. */
+int docker_binds_leave(struct cube_docker *d, const char *id, struct cube_err *err);
+/* Adds them to what is shown of it. -errno. */
+int docker_binds_show(struct cube_docker *d, const char *id, struct cube_root *root);
 
 /* ---- events.c ---- */
 

@@ -14,6 +14,7 @@
 #include "backends/base/clock.h"
 #include "backends/base/digest.h"
 #include "backends/base/file.h"
+#include "backends/ns/oom.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -158,6 +159,8 @@ int docker_enter(struct cube_docker *d, const char *id, struct cube_cancel *canc
 	cube_auto(cube_json_auto) json_t *box = NULL;
 	int rc = docker_box_get(d, id, cancel, &box, err);
 
+	if (rc == 0)
+		rc = docker_binds_started(d, id, cancel, err);
 	if (rc < 0)
 		return rc;
 	return enter_has_door(d, id, box) ? enter_by_door(d, id, cancel, err)
@@ -191,14 +194,21 @@ int docker_link(struct cube_backend *base, const char *id, const struct cube_lin
 		struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err)
 {
 	struct cube_docker *d = docker_of(base);
+	struct cube_agent_oom oom = {.count = cube_ns_oom_count, .probe = cube_ns_oom_probe};
+	struct cube_link *link;
 	int fd = -1, rc = docker_settle(d, id, err);
 
 	if (rc == 0)
 		rc = link_connect(d, id, cancel, &fd, err);
 	if (rc < 0)
 		return rc;
-	rc = cube_agent_link_new(d->loop, fd, true, handler, ctx, ret, err);
-	if (rc < 0)
+	oom.ctx = docker_proc_oom(d, id);
+	rc = cube_agent_link_new(d->loop, fd, true, handler, ctx, &link, err);
+	if (rc < 0) {
 		close(fd);
-	return rc;
+		return rc;
+	}
+	cube_agent_link_set_oom(link, &oom);
+	*ret = link;
+	return 0;
 }

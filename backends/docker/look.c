@@ -4,6 +4,7 @@
 
 #include "backends/agent/listener.h"
 #include "backends/base/clock.h"
+#include "backends/ns/oom.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -252,6 +253,12 @@ int docker_usage(struct cube_backend *base, const char *id, struct cube_usage *r
 		.net_out = UINT64_MAX,
 	};
 	look_net(json_object_get(o, "networks"), ret);
+	if (docker_proc_why(docker_of(base)) == NULL) {
+		cube_auto_fd proc = docker_proc(docker_of(base), id, NULL, NULL);
+		cube_auto_fd file = proc >= 0 ? cube_ns_oom_file(proc) : -1;
+
+		ret->oom_kills = cube_ns_oom_read(file);
+	}
 	return 0;
 }
 

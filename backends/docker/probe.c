@@ -151,9 +151,10 @@ static void probe_caps(struct cube_docker *d)
 
 	probe_way_in(d, CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS | CUBE_CAP_ADOPT);
 	if (docker_root_why(d) != NULL) /* through them the agent gets in where there is no door */
-		probe_lacks(d, CUBE_CAP_FILES | CUBE_CAP_ADOPT | CUBE_CAP_BUILD, docker_root_why(d));
+		probe_lacks(d, CUBE_CAP_FILES | CUBE_CAP_ADOPT | CUBE_CAP_BUILD | CUBE_CAP_BIND,
+			    docker_root_why(d));
 	if (docker_proc_why(d) != NULL)
-		probe_lacks(d, CUBE_CAP_PORTS, docker_proc_why(d));
+		probe_lacks(d, CUBE_CAP_PORTS | CUBE_CAP_BIND, docker_proc_why(d));
 	if (e->podman)
 		probe_lacks(d,
 			    CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES | CUBE_CAP_KEEP |

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first process of a container, where it is one of this machine: ports are reached through its namespaces.
+/* The first process of a container, where it is one of this machine: ports are reached through its namespaces, and
+ * its control group counts what the memory limit has ended.
  *
  * Its directory in /proc is kept, since it stays with the process: as long as that lives it is the container's, and the
  * engine need not be asked again. That it is the container's at all is what its control group says, which has the
@@ -10,6 +11,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/file.h"
 #include "backends/ns/ns.h"
+#include "backends/ns/oom.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,20 +21,26 @@
 
 #define PROC_CGROUP ((size_t)64 << 10) /* of its file of control groups */
 
+struct proc_one {
+	int fd;
+	void *oom; /* watch of its memory limit (oom.h); NULL: none yet, or not to be had */
+};
+
 int docker_procs_open(struct cube_docker *d)
 {
 	d->procs = cube_map_new();
 	return d->procs != NULL && pthread_mutex_init(&d->procs_lock, NULL) == 0 ? 0 : -ENOMEM;
 }
 
-static int proc_each_close(void *ctx, const char *id, void *value)
+static int proc_free(void *ctx, const char *id, void *value)
 {
-	int *fd = value;
+	struct proc_one *p = value;
 
 	(void)ctx;
 	(void)id;
-	close(*fd);
-	cube_free(fd);
+	close(p->fd);
+	cube_ns_oom_forget(p->oom);
+	cube_free(p);
 	return 0;
 }
 
@@ -40,20 +48,20 @@ void docker_procs_close(struct cube_docker *d)
 {
 	if (d->procs == NULL)
 		return;
-	(void)cube_map_each(d->procs, proc_each_close, NULL);
+	(void)cube_map_each(d->procs, proc_free, NULL);
 	cube_map_free(d->procs);
 	(void)pthread_mutex_destroy(&d->procs_lock);
 }
 
 void docker_proc_forget(struct cube_docker *d, const char *id)
 {
-	int *fd;
+	struct proc_one *p;
 
 	pthread_mutex_lock(&d->procs_lock);
-	fd = cube_map_take(d->procs, id);
+	p = cube_map_take(d->procs, id);
 	pthread_mutex_unlock(&d->procs_lock);
-	if (fd != NULL)
-		(void)proc_each_close(NULL, id, fd);
+	if (p != NULL)
+		(void)proc_free(NULL, id, p);
 }
 
 /* One that has ended has no namespaces. */
@@ -67,13 +75,13 @@ static bool proc_lives(int proc)
 /* A descriptor of its own of what is known; -ENOENT. */
 static int proc_known(struct cube_docker *d, const char *id)
 {
-	const int *known;
+	const struct proc_one *p;
 	int fd = -ENOENT;
 
 	pthread_mutex_lock(&d->procs_lock);
-	known = cube_map_get(d->procs, id);
-	if (known != NULL && proc_lives(*known))
-		fd = fcntl(*known, F_DUPFD_CLOEXEC, 3);
+	p = cube_map_get(d->procs, id);
+	if (p != NULL && proc_lives(p->fd))
+		fd = fcntl(p->fd, F_DUPFD_CLOEXEC, 3);
 	if (fd == -1)
 		fd = -errno;
 	pthread_mutex_unlock(&d->procs_lock);
@@ -83,18 +91,35 @@ static int proc_known(struct cube_docker *d, const char *id)
 /* Without memory for it, it is asked for again. */
 static void proc_note(struct cube_docker *d, const char *id, int proc)
 {
-	int *fd = cube_calloc(1, sizeof(*fd));
+	struct proc_one *p = cube_calloc(1, sizeof(*p));
 
 	docker_proc_forget(d, id);
-	if (fd == NULL)
+	if (p == NULL)
 		return;
-	*fd = fcntl(proc, F_DUPFD_CLOEXEC, 3);
-	pthread_mutex_lock(&d->procs_lock);
-	if (*fd < 0 || cube_map_put(d->procs, id, fd) < 0) {
-		cube_close_auto(fd);
-		cube_free(fd);
+	p->fd = fcntl(proc, F_DUPFD_CLOEXEC, 3);
+	if (p->fd < 0) {
+		cube_free(p);
+		return;
 	}
+	p->oom = cube_ns_oom_watch(cube_ns_oom_file(proc));
+	pthread_mutex_lock(&d->procs_lock);
+	if (cube_map_put(d->procs, id, p) < 0)
+		(void)proc_free(NULL, id, p);
 	pthread_mutex_unlock(&d->procs_lock);
+}
+
+void *docker_proc_oom(struct cube_docker *d, const char *id)
+{
+	cube_auto_fd proc = docker_proc_why(d) == NULL ? docker_proc(d, id, NULL, NULL) : -1;
+	const struct proc_one *p;
+	void *oom = NULL;
+
+	pthread_mutex_lock(&d->procs_lock);
+	p = proc >= 0 ? cube_map_get(d->procs, id) : NULL;
+	if (p != NULL)
+		oom = p->oom;
+	pthread_mutex_unlock(&d->procs_lock);
+	return oom;
 }
 
 static bool proc_is_of(int proc, const char *engine_id)

@@ -102,6 +102,27 @@ int docker_root_workspace(struct cube_root *root, bool read_only)
 	return 0;
 }
 
+/* The engine leaves names in /dev below what it mounts there. */
+static int root_devices(const struct cube_docker *d, struct cube_root *root)
+{
+	char path[sizeof(d->path) + 16];
+	unsigned n = root->n_mounts;
+	struct stat st;
+
+	if (fstatat(root->fd, "dev", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return 0;
+	if (n >= CUBE_MOUNTS_MAX)
+		return -ENOSPC;
+	(void)snprintf(path, sizeof(path), "%s/" DOCKER_EMPTY, d->path);
+	root->mounts[n].fd = docker_tree_open(path, true);
+	if (root->mounts[n].fd < 0)
+		return root->mounts[n].fd;
+	(void)snprintf(root->mounts[n].path, sizeof(root->mounts[n].path), "/dev");
+	root->mounts[n].read_only = true;
+	root->n_mounts++;
+	return 0;
+}
+
 int docker_root(struct cube_backend *base, const char *id, struct cube_root *ret, struct cube_err *err)
 {
 	struct cube_docker *d = docker_of(base);
@@ -124,7 +145,11 @@ int docker_root(struct cube_backend *base, const char *id, struct cube_root *ret
 	if (rc == 0)
 		rc = docker_volume_mounts(box, &root);
 	if (rc == 0)
+		rc = root_devices(d, &root);
+	if (rc == 0)
 		rc = docker_root_workspace(&root, false);
+	if (rc == 0)
+		rc = docker_binds_show(d, id, &root);
 	if (rc < 0) {
 		cube_root_close(&root);
 		return cube_fail(err, rc, "the files of sandbox %s cannot be reached: %s", id,

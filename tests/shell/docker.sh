@@ -99,7 +99,7 @@ run dev 'ln -s /etc/shadow l; ln -s ../../../../etc/shadow m; echo in > /tmp/t' 
 check_eq "$(cat "$MNT/dev/files/tmp/t")" in
 check_not cat "$MNT/dev/workspace/l" 2>"$WORK/said"
 check_not cat "$MNT/dev/workspace/m" 2>"$WORK/said"
-check_eq "$(ls -A "$MNT/dev/files/proc")" ''
+for dir in proc sys dev; do check_eq "$(ls -A "$MNT/dev/files/$dir")" ''; done
 cp -r "$WORK/root/etc" "$MNT/dev/workspace/etc"
 check_eq "$(run dev 'cat /workspace/etc/name')" other
 put "$MNT/dev/ctl" 'stop 5'
@@ -127,6 +127,17 @@ put "$MNT/dev/ctl" 'restart'
 check_eq "$(cat "$MNT/dev/ports/open")" ''
 check_match "$(curl -sS "$(cat "$WORK/url")")" 'nothing listens'
 rmdir "$MNT/dev/ports/8000"
+
+# ---- the memory limit: which command it ended, and which not ----
+
+mkdir "$MNT/dev/jobs/greedy" "$MNT/dev/jobs/killed"
+put "$MNT/dev/jobs/greedy/cmd" 'exec awk "BEGIN { s = \"x\"; while (1) s = s s }"'
+check_eq "$(cat <>"$MNT/dev/jobs/greedy/exit")" 137
+check_eq "$(field "$MNT/dev/jobs/greedy/status" ended)" oom
+put "$MNT/dev/jobs/killed/cmd" 'kill -KILL $$'
+check_eq "$(cat <>"$MNT/dev/jobs/killed/exit")" 137
+check_eq "$(field "$MNT/dev/jobs/killed/status" ended)" signal
+wait_for 20 grep -q '"sandbox":"dev","event":"oom"' "$MNT/events"
 
 # ---- volumes: files that two share, and that stay ----
 
