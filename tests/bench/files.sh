@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Measures files/ beside the overlay below it and what a user would pick instead, in one run, as root: the sandbox's
-# overlay itself (native), the same through cubefs, through bindfs, and through sshfs from this machine; for copies an
-# engine's `docker cp` too. It builds what it needs, and takes away all that it made, whatever happens.
+# Measures files/ beside the overlay below it and what a user would pick instead, in one run: the sandbox's overlay
+# itself (native), the same through cubefs, through bindfs, and through sshfs from this machine; for copies, as root, an
+# engine's `docker cp` too. An ordinary user, whose data is served, cannot reach the overlay: his native is a directory on
+# the same disk. It builds what it needs, and takes away all that it made, whatever happens.
 #
 #     tests/bench/files.sh [ROW ...]      ROW: one of the list below; all of them unless named
 #
-# CUBEFS_BUILD_DIR: where to build (build/bench); CUBEFS_BENCH_RUNS: runs of each row, whose median is shown (5);
+# CUBEFS_BUILD_DIR: where to build (build/bench), or what another user has built; CUBEFS_BENCH_RUNS: runs of each row, whose median is shown (5);
 # CUBEFS_BENCH_MIB: size of the large file (1024); CUBEFS_BENCH_SMALL: small files (20000); CUBEFS_BENCH_REPO: files of
 # the repository (5000); CUBEFS_BENCH_TAR: files of the archive (30000); CUBEFS_BENCH_PLACES: which of native, cubefs,
 # bindfs, sshfs and docker; CUBEFS_BENCH_NPM: the package that npm installs (express). Figures of a busy machine mean little:
@@ -32,7 +33,6 @@ ROWS=(seqwrite seqread randread randwrite mmap create stat read unlink clone sta
 . "$HERE/places.sh"
 . "$HERE/files_rows.sh"
 
-root_only 'root mounts the overlay beside it'
 [ "$#" -gt 0 ] || set -- "${ROWS[@]}"
 known_rows files "$@"
 debian_install "${DEBIAN_BUILD[@]}" "${DEBIAN_RUN[@]}" "${DEBIAN_BENCH[@]}" "${DEBIAN_BENCH_FILES[@]}" >&2 || exit 1

@@ -11,10 +11,14 @@ declare -A WHAT LIMIT PROGRAM COPIES # of the rows
 
 # ---- the places ----
 
-# The same overlay that the sandbox has, without anything before it.
+# The same overlay that the sandbox has, without anything before it; for who cannot mount it, the disk.
 place_native() {
 	local mark=.native.$$ dir
 	mkdir -p "$WORK/native"
+	if [ "$(id -u)" -ne 0 ]; then
+		AT[native]=$WORK/native
+		return
+	fi
 	: >"$MNT/bench/files/$mark"
 	for dir in /proc/[0-9]*/root; do
 		[ -e "$dir/$mark" ] || continue
@@ -31,8 +35,10 @@ place_cubefs() {
 }
 
 place_bindfs() {
+	local options=()
+	[ "$(id -u)" -eq 0 ] || options=(--no-allow-other)
 	mkdir "$WORK/bindfs"
-	bindfs "${AT[native]}" "$WORK/bindfs" 2>"$WORK/bindfs.log" || {
+	bindfs ${options[@]+"${options[@]}"} "${AT[native]}" "$WORK/bindfs" 2>"$WORK/bindfs.log" || {
 		WHY[bindfs]=$(tail -n 1 "$WORK/bindfs.log")
 		return
 	}
@@ -43,7 +49,7 @@ place_bindfs() {
 place_sshfs() {
 	local port=$((20000 + RANDOM % 20000))
 	mkdir -m 700 "$WORK/ssh" "$WORK/sshfs"
-	mkdir -p /run/sshd
+	[ "$(id -u)" -ne 0 ] || mkdir -p /run/sshd
 	ssh-keygen -q -t ed25519 -N '' -f "$WORK/ssh/host" && ssh-keygen -q -t ed25519 -N '' -f "$WORK/ssh/id"
 	cp "$WORK/ssh/id.pub" "$WORK/ssh/authorized"
 	/usr/sbin/sshd -D -f /dev/null -p "$port" -h "$WORK/ssh/host" -o ListenAddress=127.0.0.1 -o PidFile=none \
@@ -52,7 +58,7 @@ place_sshfs() {
 	SSHD=$!
 	for _ in $(seq 50); do
 		sshfs -p "$port" -o IdentityFile="$WORK/ssh/id" -o StrictHostKeyChecking=no \
-			-o UserKnownHostsFile=/dev/null "root@127.0.0.1:${AT[native]}" "$WORK/sshfs" 2>"$WORK/sshfs.log" && {
+			-o UserKnownHostsFile=/dev/null "$(id -un)@127.0.0.1:${AT[native]}" "$WORK/sshfs" 2>"$WORK/sshfs.log" && {
 			AT[sshfs]=$WORK/sshfs
 			return
 		}
@@ -63,6 +69,10 @@ place_sshfs() {
 
 # An engine's container, for the rows that copy.
 place_docker() {
+	if [ "$(id -u)" -ne 0 ]; then
+		WHY[docker]='it needs root'
+		return
+	fi
 	docker_up || {
 		WHY[docker]=$(tail -n 1 "$WORK/docker.log")
 		return
@@ -84,7 +94,8 @@ places_down() {
 	trap '' INT TERM
 	cd /
 	for place in bindfs sshfs native; do
-		if mountpoint -q "$WORK/$place"; then umount -l "$WORK/$place"; fi
+		if ! mountpoint -q "$WORK/$place"; then continue; fi
+		if [ "$(id -u)" -eq 0 ]; then umount -l "$WORK/$place"; else fusermount3 -uz "$WORK/$place"; fi
 	done
 	[ -z "$SSHD" ] || kill "$SSHD"
 }
