@@ -17,6 +17,7 @@
 #include "ctl/version.h"
 #include "fs/handover.h"
 #include "fs/process.h"
+#include "fs/state_format.h"
 
 #define ENTER_TRY_NS UINT64_C(60000000000)
 
@@ -98,12 +99,16 @@ static void enter_done(struct enter *e)
 	cube_handover_done(&e->h);
 }
 
-/* Can what outlives a worker be read by this program? */
+/* Can the state, and what outlives a worker, be read by this program? */
 static int enter_check(struct enter *e)
 {
 	struct cube_err err = {0};
 	struct cube_keep *keep;
 
+	if (cube_state_format_check(e->start.state.path, &err) < 0) {
+		(void)printf("%s\n", err.text);
+		return 1;
+	}
 	if (cube_keep_open(e->p.keep_fd, &keep, &err) < 0) {
 		(void)printf("%s: unmount, and mount with this one (cubefs %s)\n", err.text, CUBEFS_VERSION);
 		return 1;

@@ -15,6 +15,7 @@
 #include "backends/base/file.h"
 #include "backends/base/macros.h"
 #include "ctl/paths.h"
+#include "fs/state_format.h"
 
 #define STATE_LOG_MAX (8 << 20) /* a longer log of earlier days is put aside at the start */
 
@@ -96,6 +97,10 @@ int cube_state_dir_open(const char *given, struct cube_state_dir *ret, struct cu
 	}
 	if (r == 0)
 		r = state_lock(&s, dir, err);
+	if (r == 0)
+		r = cube_state_format_check(s.path, err);
+	if (r == 0)
+		r = cube_state_format_mark(s.path, err);
 	if (r == 0)
 		r = state_log(&s, dir, err);
 	if (r < 0)

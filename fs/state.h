@@ -13,7 +13,8 @@ struct cube_state_dir {
 	int log_fd;  /* STATE/cubefs.log, for appending */
 };
 
-/* @given: --state, or NULL. -EBUSY: another daemon has it, with its number. */
+/* @given: --state, or NULL. -EBUSY: another daemon has it, with its number. -EPROTO: what is in it is of a later cubefs
+ * (state_format.h). */
 int cube_state_dir_open(const char *given, struct cube_state_dir *ret, struct cube_err *err);
 /* Writes into the lock who is to be told to end. */
 void cube_state_dir_sign(const struct cube_state_dir *s, pid_t pid);

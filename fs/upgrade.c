@@ -23,6 +23,7 @@
 #include "fs/daemon.h"
 #include "fs/handover.h"
 #include "fs/process.h"
+#include "fs/state_format.h"
 #include "fs/takeover.h"
 
 #define UPGRADE_BEGIN    'b'
@@ -160,7 +161,10 @@ static void upgrade_begin(struct cube_process *p, pid_t worker)
 static void upgrade_done(struct cube_process *p)
 {
 	struct cube_upgrade *u = &p->upgrade;
+	struct cube_err err = {0};
 
+	if (cube_state_format_mark(p->start->state.path, &err) < 0)
+		cube_log(CUBE_LOG_WARNING, "upgrade", "%s", err.text);
 	cube_log(CUBE_LOG_INFO, "upgrade", "cubefs %s has taken over", CUBEFS_VERSION);
 	(void)cube_fd_send(p->boss_fd, &(char){UPGRADE_FOLLOW}, 1, (int[]){u->program, u->client}, 2);
 	cube_upgrade_drop(u);

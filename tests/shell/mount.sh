@@ -30,10 +30,22 @@ printf '[backend local]\nnonsense=1\n' >"$WORK/bad.conf"
 refused 'nonsense' --config "$WORK/bad.conf" "$WORK/x"
 refused 'nothere' --config "$WORK/nothere" "$WORK/x"
 
+# what a later cubefs has written, and what has no number: left as it is
+mkdir "$WORK/later"
+for number in 4711 0 4x '' "$(seq -s '' 99)"; do
+	put "$WORK/later/format" "$number"
+	regex='later/format has no number.*write 1 into it'
+	[ "$number" != 4711 ] || regex='later was written by a later cubefs \(format 4711; .*another directory with --state'
+	refused "$regex" --state "$WORK/later" "$WORK/x"
+	check_eq "$(cat "$WORK/later/format")" "$number" 'the number'
+done
+check_eq "$(ls "$WORK/later")" $'format\nlock' 'the state directory that was refused'
+
 # to the background: usable when the command returns
 cubefs --state "$STATE" "$MNT" >"$WORK/out" 2>&1
 check_eq "$(cat "$WORK/out")" ''
 check_match "$(head -n 1 "$MNT/README")" cubefs
+check_eq "$(cat "$STATE/format")" 1 'the format of the state'
 check_eq "$(findmnt -no FSTYPE "$MNT")" fuse.cubefs
 refused "(mnt|$STATE).*(already|in use|another)" "$MNT"
 STATE2=$STATE; STATE=$WORK/state2 refused 'mnt.*(already|mounted)' --state "$WORK/state2" "$MNT"

@@ -87,6 +87,10 @@ check_not grep -q 'another one took over' "$MNT/error"
 
 wait_for 30 one_worker
 before=$WORKER
+# what is in the state directory was written by a later one
+put "$STATE/format" 4711
+refused fs/cubefs 'cannot take over: .*later cubefs \(format 4711.*--state'
+put "$STATE/format" 1
 refused tests/shell/cubefs-other 'cannot take over: .*another version.*unmount'
 check_match "$(cubefs upgrade "$WORK" 2>&1 || true)" "$WORK: no cubefs is mounted there"
 check_match "$(cubefs upgrade "$WORK/nowhere" 2>&1 || true)" 'no cubefs is mounted there'
