@@ -125,11 +125,12 @@ static int enter_supervisor(struct enter *e, enum cube_upgrade_stage stage)
 
 	(void)prctl(PR_SET_NAME, "cubefs-super");
 	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-	*u = (struct cube_upgrade){.stage = stage,
-				   .program = enter_fd(e, CUBE_HAND_PROGRAM),
-				   .before = enter_fd(e, CUBE_HAND_BEFORE),
-				   .client = enter_fd(e, CUBE_HAND_CLIENT),
-				   .until = cube_clock_mono() + ENTER_TRY_NS};
+	cube_upgrade_init(u);
+	u->stage = stage;
+	u->program = enter_fd(e, CUBE_HAND_PROGRAM);
+	u->before = enter_fd(e, CUBE_HAND_BEFORE);
+	u->client = enter_fd(e, CUBE_HAND_CLIENT);
+	u->until = cube_clock_mono() + ENTER_TRY_NS;
 	if (cube_supervisor_prepare(&e->p, true, &err) < 0)
 		cube_log(CUBE_LOG_ERROR, "upgrade", "%s",
 			 err.text); /* the worker will not serve, and say so */

@@ -22,6 +22,7 @@
 #define HANDOVER_FIRST    "cubefs-handover=1"
 #define HANDOVER_MAX      (4 << 20)
 #define HANDOVER_CHECK_NS UINT64_C(10000000000)
+#define HANDOVER_CHUNKS   16 /* of what it says, at a time */
 
 static const char *const handover_numbers[CUBE_HAND_NUMBERS] = {
 	[CUBE_HAND_FUSE] = "fd.fuse",
@@ -169,61 +170,89 @@ int cube_handover_exec(const struct cube_handover *h, int program, const char *r
 	return r;
 }
 
-static pid_t handover_check_start(const struct cube_handover *h, int memory, int program, const int line[2])
+static pid_t handover_check_fork(const struct cube_handover *h, int memory, int program, int line)
 {
 	pid_t pid = fork();
 
 	if (pid != 0)
 		return pid;
-	(void)dup2(line[1], STDOUT_FILENO);
-	(void)dup2(line[1], STDERR_FILENO);
+	(void)dup2(line, STDOUT_FILENO);
+	(void)dup2(line, STDERR_FILENO);
 	dprintf(STDERR_FILENO, "%s", cube_errno_text(handover_exec_with(h, memory, program, "check")));
 	_exit(126);
 }
 
-/* What it says, up to its end; it has so long. */
-static void handover_check_read(int line, struct cube_buf *said)
+int cube_handover_check_start(const struct cube_handover *h, int program, struct cube_handover_check *c,
+			      struct cube_err *err)
 {
-	uint64_t until = cube_clock_mono() + HANDOVER_CHECK_NS, now;
-	struct pollfd p = {.fd = line, .events = POLLIN};
-	char chunk[512];
-	ssize_t n;
-
-	while ((now = cube_clock_mono()) < until) {
-		if (poll(&p, 1, (int)((until - now) / 1000000) + 1) <= 0)
-			continue;
-		n = read(line, chunk, sizeof(chunk));
-		if (n == 0 || (n < 0 && errno != EINTR))
-			return;
-		if (n > 0)
-			(void)cube_buf_add_escaped(said, chunk, (size_t)n, false);
-	}
-}
-
-int cube_handover_check(const struct cube_handover *h, int program, struct cube_err *err)
-{
-	struct cube_buf said = CUBE_BUF(4096);
-	cube_auto_fd memory = -1;
-	int line[2], status = -1, r = cube_handover_write(h, &memory, err);
+	cube_auto_fd memory = -1, says = -1;
+	int line[2], r = cube_handover_write(h, &memory, err);
 	pid_t pid;
 
 	if (r < 0)
 		return r;
 	if (pipe2(line, O_CLOEXEC) < 0)
 		return cube_fail_errno(err, "pipe");
-	pid = handover_check_start(h, memory, program, line);
-	(void)close(line[1]);
-	if (pid > 0) {
-		handover_check_read(line[0], &said);
-		(void)kill(pid, SIGKILL); /* one that closed its output and goes on */
-		(void)waitpid(pid, &status, 0);
+	says = line[1];
+	c->line = line[0];
+	(void)fcntl(c->line, F_SETFL, O_NONBLOCK);
+	pid = handover_check_fork(h, memory, program, says);
+	c->pidfd = pid < 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0); /* nobody has waited for it yet */
+	if (c->pidfd >= 0) {
+		cube_buf_init(&c->said, 4096);
+		c->until = cube_clock_mono() + HANDOVER_CHECK_NS;
+		return 0;
 	}
-	(void)close(line[0]);
-	if (strncmp(cube_buf_str(&said), "ok", 2) != 0)
-		r = cube_fail(err, -EPROTO, "the new program cannot take over: %s",
-			      said.len > 0 ? cube_buf_str(&said) : "it says nothing");
-	cube_buf_done(&said);
+	r = cube_fail_errno(err, "the new program cannot be asked");
+	if (pid > 0)
+		(void)kill(pid, SIGKILL);
+	cube_handover_check_drop(c);
 	return r;
+}
+
+/* True: it will say no more. One that never stops is not listened to for ever. */
+static bool handover_check_hear(struct cube_handover_check *c)
+{
+	char chunk[512];
+	ssize_t n;
+
+	for (unsigned i = 0; i < HANDOVER_CHUNKS; i++) {
+		n = read(c->line, chunk, sizeof(chunk));
+		if (n < 0)
+			return errno != EAGAIN && errno != EINTR;
+		if (n == 0)
+			return true;
+		(void)cube_buf_add_escaped(&c->said, chunk, (size_t)n, false);
+	}
+	return false;
+}
+
+int cube_handover_check_look(struct cube_handover_check *c, struct cube_err *err)
+{
+	int r = 0;
+
+	if (!handover_check_hear(c) && cube_clock_mono() < c->until)
+		return 1;
+	/* one that closed its output and goes on */
+	(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+	if (strncmp(cube_buf_str(&c->said), "ok", 2) != 0)
+		r = cube_fail(err, -EPROTO, "the new program cannot take over: %s",
+			      c->said.len > 0 ? cube_buf_str(&c->said) : "it says nothing");
+	cube_handover_check_drop(c);
+	return r;
+}
+
+void cube_handover_check_init(struct cube_handover_check *c)
+{
+	*c = (struct cube_handover_check){.line = -1, .pidfd = -1};
+}
+
+void cube_handover_check_drop(struct cube_handover_check *c)
+{
+	cube_close_auto(&c->line);
+	cube_close_auto(&c->pidfd);
+	cube_buf_done(&c->said);
+	cube_handover_check_init(c);
 }
 
 /* ---- the configuration ---- */

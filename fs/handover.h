@@ -66,8 +66,20 @@ int cube_handover_read(int fd, struct cube_handover *ret, struct cube_err *err);
 /* The program @program (a descriptor) in the place of this one, as `cubefs takeover ROLE`: returns only if that is
  * refused, and then nothing has changed. The descriptors of @h go along. */
 int cube_handover_exec(const struct cube_handover *h, int program, const char *role, struct cube_err *err);
-/* The same in a child, with the role "check": what it says, and 0, or why it cannot take over. Ten seconds at most. */
-int cube_handover_check(const struct cube_handover *h, int program, struct cube_err *err);
+/* The same in a child, with the role "check", which has ten seconds to say whether it can take over. Whoever waits for
+ * children of this process waits for that one, too. */
+struct cube_handover_check {
+	int line, pidfd; /* what it says; it */
+	uint64_t until;
+	struct cube_buf said;
+};
+void cube_handover_check_init(struct cube_handover_check *c);
+int cube_handover_check_start(const struct cube_handover *h, int program, struct cube_handover_check *c,
+			      struct cube_err *err);
+/* Never waits. 1: it has yet to say it; 0: it can; -EPROTO: it cannot, and why. But for 1 it is over, and dropped. */
+int cube_handover_check_look(struct cube_handover_check *c, struct cube_err *err);
+/* Closes what is of it here: in a child, too. */
+void cube_handover_check_drop(struct cube_handover_check *c);
 
 /* A configuration as text that is read back the same. */
 int cube_handover_conf(const struct cube_conf *conf, struct cube_buf *out);

@@ -36,6 +36,7 @@
 void cube_upgrade_init(struct cube_upgrade *u)
 {
 	*u = (struct cube_upgrade){.program = -1, .before = -1, .client = -1};
+	cube_handover_check_init(&u->check);
 }
 
 /* Who asked is told, once; he may be gone. */
@@ -56,6 +57,7 @@ void cube_upgrade_drop(struct cube_upgrade *u)
 	cube_close_auto(&u->program);
 	cube_close_auto(&u->before);
 	cube_close_auto(&u->client);
+	cube_handover_check_drop(&u->check);
 	cube_upgrade_init(u);
 }
 
@@ -78,8 +80,10 @@ bool cube_upgrade_hear(struct cube_process *p)
 	if (cube_fd_recv(p->boss_fd, &what, 1, fds, 2, &n) != 1)
 		return false;
 	if (n == 2 && what == UPGRADE_BEGIN && u->stage == CUBE_UPGRADE_NONE) {
-		*u = (struct cube_upgrade){
-			.stage = CUBE_UPGRADE_ASKED, .program = fds[0], .client = fds[1], .before = -1};
+		cube_upgrade_init(u);
+		u->stage = CUBE_UPGRADE_ASKED;
+		u->program = fds[0];
+		u->client = fds[1];
 		return true;
 	}
 	if (n == 2)
@@ -132,7 +136,7 @@ static void upgrade_fill_supervisor(struct cube_handover *h, const struct cube_p
 	h->n[CUBE_HAND_CLIENT] = p->upgrade.client;
 }
 
-static void upgrade_begin(struct cube_process *p, pid_t worker)
+static void upgrade_check(struct cube_process *p)
 {
 	struct cube_upgrade *u = &p->upgrade;
 	struct cube_buf conf = CUBE_BUF(1 << 20);
@@ -146,12 +150,27 @@ static void upgrade_begin(struct cube_process *p, pid_t worker)
 	if (r == 0 && conf.error != 0)
 		r = cube_fail(&err, conf.error, "the configuration: %s", cube_errno_text(conf.error));
 	if (r == 0)
-		r = cube_handover_check(&h, u->program, &err);
+		r = cube_handover_check_start(&h, u->program, &u->check, &err);
 	cube_buf_done(&conf);
-	if (r < 0) {
+	if (r < 0)
 		upgrade_refuse(u, &err);
-		return;
-	}
+	else
+		u->stage = CUBE_UPGRADE_CHECKS;
+}
+
+static void upgrade_hear_check(struct cube_upgrade *u)
+{
+	struct cube_err err = {0};
+	int r = cube_handover_check_look(&u->check, &err);
+
+	if (r < 0)
+		upgrade_refuse(u, &err);
+	else if (r == 0)
+		u->stage = CUBE_UPGRADE_CHECKED;
+}
+
+static void upgrade_begin(struct cube_upgrade *u, pid_t worker)
+{
 	cube_log(CUBE_LOG_INFO, "upgrade", "another program takes over from cubefs %s", CUBEFS_VERSION);
 	u->stage = CUBE_UPGRADE_DRAINS;
 	u->until = cube_clock_mono() + UPGRADE_DRAIN_NS;
@@ -175,8 +194,12 @@ void cube_upgrade_look(struct cube_process *p, struct cube_revive *v, pid_t work
 	struct cube_upgrade *u = &p->upgrade;
 	bool serves = v->serves != 0 && v->serves != UINT64_MAX;
 
-	if (u->stage == CUBE_UPGRADE_ASKED && serves)
-		upgrade_begin(p, worker);
+	if (u->stage == CUBE_UPGRADE_ASKED)
+		upgrade_check(p);
+	else if (u->stage == CUBE_UPGRADE_CHECKS)
+		upgrade_hear_check(u);
+	else if (u->stage == CUBE_UPGRADE_CHECKED && serves)
+		upgrade_begin(u, worker);
 	else if (u->stage == CUBE_UPGRADE_TRIED && serves)
 		upgrade_done(p);
 	else if (u->stage >= CUBE_UPGRADE_DRAINS && cube_clock_mono() > u->until)

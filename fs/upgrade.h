@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "backends/base/err.h"
+#include "fs/handover.h"
 
 struct cube_canary;
 struct cube_process;
@@ -25,14 +26,17 @@ struct cube_revive;
 enum cube_upgrade_stage {
 	CUBE_UPGRADE_NONE,
 	CUBE_UPGRADE_ASKED,
-	CUBE_UPGRADE_DRAINS, /* the worker comes to its end */
-	CUBE_UPGRADE_TRIED,  /* this is the new program, whose worker has yet to serve */
+	CUBE_UPGRADE_CHECKS,  /* the new program looks */
+	CUBE_UPGRADE_CHECKED, /* it can take over from a worker that serves */
+	CUBE_UPGRADE_DRAINS,  /* the worker comes to its end */
+	CUBE_UPGRADE_TRIED,   /* this is the new program, whose worker has yet to serve */
 };
 
 /* The supervisor's. All zero but the descriptors: -1. */
 struct cube_upgrade {
 	enum cube_upgrade_stage stage;
 	int program, before, client;
+	struct cube_handover_check check;
 	uint64_t until; /* monotonic ns: no longer in this stage */
 };
 

@@ -100,6 +100,31 @@ wait_for 30 one_worker
 check_eq "$WORKER" "$before" 'the worker'
 check_eq "$(run dev 'echo on')" on
 
+# ---- one that never says whether it can is not waited for: a worker that dies meanwhile is followed ----
+
+ask() { # PROGRAM: what `cubefs upgrade` does, for a program that is none of ours
+	python3 -B - "$STATE/upgrade" "$1" <<'END'
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(sys.argv[1])
+socket.send_fds(s, [b"cubefs upgrade 1"], [os.open(sys.argv[2], os.O_RDONLY)])
+print(s.recv(1024).decode())
+END
+}
+require python3
+checked() { pgrep -P "$(super)" '^yes$' >/dev/null; }
+not_checked() { ! checked; }
+ask "$(command -v yes)" >"$WORK/asked" &
+asked=$!
+wait_for 30 checked
+kill_worker
+check_eq "$(run dev 'echo on')" on
+check wait "$asked"
+check_match "$(cat "$WORK/asked")" '^no the new program cannot take over: takeover check'
+wait_for 10 not_checked
+check_match "$(grep -E 'another one takes over|cannot take over: takeover' "$STATE/cubefs.log" | tail -n 2)" \
+	'another one takes over'$'\n''.*cannot take over'
+
 # ---- one whose worker dies gives it back: the program before is nowhere any more but in the processes ----
 
 allow_log 'warning upgrade the new program.s worker ended before it served'
