@@ -311,6 +311,26 @@ start_service() { # PROGRAM [OPTION...]
 	SERVICE_URL=$(cat "$WORK/service.url")
 }
 
+# The npm package of an official client, for scripts of tests/servers/proof, which are copied to $WORK/proof: packages
+# are looked for beside a script, and those are below build/.
+require_clients() { # PACKAGE
+	local dir
+	for dir in "$CUBEFS_BUILD_DIR/node" "$CUBEFS_BUILD_DIR/../node"; do
+		[ -d "$dir/node_modules/$1" ] || continue
+		cp -r "$SERVERS/proof" "$WORK"
+		ln -s "$dir/node_modules" "$WORK/node_modules"
+		return
+	done
+	skip "the npm package $1 is not there: tests/run.sh installs tests/servers/package.json below build/"
+}
+
+check_contracts() { # nothing that passed a service with --check differed from its contracts
+	local found
+	found=$(curl -sSf "$SERVICE_URL/_test/violations")
+	check_match "$found" '"looked": [1-9]'
+	check_match "$found" '"violations": \[\]' 'what differs from the contracts'
+}
+
 stop_service() { # it must end well, and leave nothing
 	local pid=$SERVICE_PID code=0
 	SERVICE_PID=

@@ -4,7 +4,8 @@ import asyncio
 
 from base import wire
 
-HOPS = {"connection", "keep-alive", "transfer-encoding", "expect", "upgrade", "te", "trailer", "proxy-connection"}
+HOPS = {"connection", "keep-alive", "transfer-encoding", "expect", "upgrade", "te", "trailer", "proxy-connection",
+        "x-inside"}
 
 
 class Silent:

@@ -87,6 +87,13 @@ class Body:
             self._seen = b"".join([piece async for piece in self.chunks()])
         return self._seen
 
+    async def drained(self, most=256 << 10):
+        """Whether the rest of the body is read and thrown away: not where it is long, or not sent before it is asked for."""
+        if self.headers.get("expect", "").lower() != "100-continue":
+            while not self.done and most > 0:
+                most -= len(await (self._chunk() if self._chunked else self._plain()))
+        return self.done
+
     async def json(self):
         """The body as JSON; {} where there is none. ValueError: it is something else."""
         data = await self.body()
@@ -228,7 +235,9 @@ async def serve_one(handler, request, reader, out, keep):
     async def whole():
         answer = await handler(request)
         try:
-            await send(out, request, answer, keep)
+            # A body that nobody wanted is read, so that the connection can be kept.
+            stays = keep and (hasattr(answer.body, "__aiter__") or await request.drained())
+            await send(out, request, answer, stays)
         finally:
             if hasattr(answer.body, "aclose"):
                 await answer.body.aclose()

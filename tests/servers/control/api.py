@@ -3,8 +3,9 @@
 import time
 
 from base import wire
+from base.service import Problem
 from control import listing
-from control.sandboxes import CLIENT_ID, ENVD_VERSION, Problem, Sandboxes, rfc3339
+from control.sandboxes import CLIENT_ID, ENVD_VERSION, Sandboxes, rfc3339
 
 LONGEST = 24 * 3600
 

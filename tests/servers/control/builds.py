@@ -8,8 +8,9 @@ import secrets
 import shlex
 
 from base import boxes, wire
+from base.service import Problem
 from control import inside, listing
-from control.sandboxes import ENVD_VERSION, Problem, Sandbox, new_id, rfc3339
+from control.sandboxes import ENVD_VERSION, Sandbox, new_id, rfc3339
 from control.templates import Build, Template
 
 ENTRIES = 100

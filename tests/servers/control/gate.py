@@ -59,8 +59,8 @@ def target(request):
 class Gate:
     """@tap(request, sandbox, port): who looks at what passes, or None."""
 
-    def __init__(self, sandboxes, tap=None):
-        self.sandboxes, self.tap = sandboxes, tap
+    def __init__(self, sandboxes, tap=None, daemon_port=ENVD_PORT):
+        self.sandboxes, self.tap, self.daemon_port = sandboxes, tap, daemon_port
 
     async def serve(self, request):
         found, answer = target(request)
@@ -112,7 +112,7 @@ class Gate:
             sandbox.connections -= writers
 
     async def open(self, sandbox, port):
-        if port == ENVD_PORT:
+        if port == self.daemon_port:
             return await self.sandboxes.connect(sandbox)
         reader, writer = await self.sandboxes.connect(sandbox, "ports")
         writer.write(f"{port}\n".encode())

@@ -5,7 +5,8 @@ import binascii
 import urllib.parse
 
 from base import wire
-from control.sandboxes import Problem, rfc3339
+from base.service import Problem
+from control.sandboxes import rfc3339
 
 
 def number(query, name, default, low, high):

@@ -2,7 +2,8 @@
 """Templates and snapshots: what sandboxes begin as copies of. A template has builds, and tags that name them."""
 import os
 
-from control.sandboxes import Problem, new_id
+from base.service import Problem
+from control.sandboxes import new_id
 
 
 class Build:

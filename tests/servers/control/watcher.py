@@ -10,6 +10,7 @@ from envd import daemon
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 KEPT = 16 << 20
+BULK = {"/files", "/files/upload", "/files/download"}  # whose bodies are files
 
 
 class Watcher:
@@ -18,7 +19,7 @@ class Watcher:
     def __init__(self):
         folder = f"{HERE}/contracts/e2b"
         self.api = openapi.Contract(f"{folder}/openapi.yml", openapi.read(f"{folder}/newer.yml"))
-        self.envd = openapi.Contract(f"{folder}/envd.yaml")
+        self.rest = openapi.Contract(f"{folder}/envd.yaml")
         self.methods, self.schemas = {}, {}
         for schema in daemon.SCHEMAS:
             for name, types in schema.methods.items():
@@ -52,7 +53,7 @@ class RestTap(relay.Silent):
 
     def __init__(self, watcher, request):
         self.watcher, self.request, self.status, self.headers = watcher, request, None, {}
-        self.up, self.down, self.small = bytearray(), bytearray(), request.path != "/files"
+        self.up, self.down, self.small = bytearray(), bytearray(), request.path not in BULK
 
     def sent(self, data):
         if self.small:
@@ -68,12 +69,12 @@ class RestTap(relay.Silent):
     def over(self, whole):
         request, body = self.request, bytes(self.up) if self.small else None
         if self.status < 400:
-            self.watcher.note("request", self.watcher.envd.request(request.method, request.target, request.headers, body))
+            self.watcher.note("request", self.watcher.rest.request(request.method, request.target, request.headers, body))
         if whole and self.status not in (206, 304, 405, 406, 416) and not self.headers.get("content-encoding"):
-            # What envd answers to an upload has no type of JSON's.
-            headers = self.headers | ({"content-type": "application/json"} if request.method == "POST" else {})
+            # What envd answers to an upload has no type of JSON's; a stream is none, whatever its description says.
+            headers = self.headers | ({"content-type": "application/json"} if request.path == "/files" else {})
             down = bytes(self.down) if self.small or request.method == "POST" or self.status >= 400 else None
-            self.watcher.note("answer", self.watcher.envd.answer(request.method, request.target, self.status, headers, down))
+            self.watcher.note("answer", self.watcher.rest.answer(request.method, request.target, self.status, headers, down))
 
 
 class RpcTap(relay.Silent):

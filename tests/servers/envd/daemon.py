@@ -4,10 +4,9 @@ import asyncio
 import base64
 import binascii
 import os
-import signal
 import time
 
-from base import proto, rpc, wire
+from base import guest, proto, reaper, rpc, wire
 from envd import files, paths, ports
 from envd.filesystem import Filesystem
 from envd.process import Processes
@@ -22,39 +21,16 @@ def contract(name):
         return proto.load(file.read())
 
 
-class Reaper:
-    """Waits for every child; PID 1 has others' too."""
-
-    def __init__(self):
-        self._known = {}
-        asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self.reap)
-
-    def wait(self, pid, then):
-        self._known[pid] = then
-
-    def reap(self):
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            then = self._known.pop(pid, None)
-            if then:
-                then(status)
-
-
 class Daemon:
     def __init__(self, box, schemas):
         self.envs, self.token, self.skew = dict(box.get("envs", {})), box.get("token"), box.get("skew", 0)
         self.user, self.workdir, self.logs = box.get("user", "user"), box.get("workdir", ""), []
-        self.reaper, self.files = Reaper(), files.Files(self)
+        self.reaper, self.files = reaper.Reaper(), files.Files(self)
         filesystem, watches, self.processes = Filesystem(self), Watches(self), Processes(self)
         self.services = (rpc.Service(schemas[0], self.processes.methods()),
                          rpc.Service(schemas[1], filesystem.methods() | watches.methods()))
         self.routes = {("GET", "/health"): self.health, ("GET", "/envs"): self.get_envs, ("GET", "/metrics"): self.metrics,
-                       ("POST", "/init"): self.init, ("POST", "/freeze"): self.freeze, ("POST", "/unfreeze"): self.unfreeze,
+                       ("POST", "/init"): self.init, ("POST", "/freeze"): guest.freeze, ("POST", "/unfreeze"): guest.unfreeze,
                        ("GET", "/logs"): self.get_logs}
 
     def log(self, message, **fields):
@@ -94,13 +70,11 @@ class Daemon:
         return wire.json_answer(200, self.logs)
 
     async def metrics(self, _request):
-        with open("/proc/meminfo", encoding="ascii") as file:
-            memory = {line.split(":")[0]: int(line.split()[1]) << 10 for line in file}
-        used, disk = memory["MemTotal"] - memory["MemAvailable"], os.statvfs("/")
+        memory, disk = guest.memory(), os.statvfs("/")
         return wire.json_answer(200, {
             "ts": int(time.time()), "cpu_count": os.cpu_count(), "cpu_used_pct": min(100.0, round(os.getloadavg()[0] * 100, 2)),
-            "mem_total": memory["MemTotal"], "mem_used": used, "mem_cache": memory["Cached"],
-            "mem_total_mib": memory["MemTotal"] >> 20, "mem_used_mib": used >> 20,
+            "mem_total": memory["MemTotal"], "mem_used": memory["Used"], "mem_cache": memory["Cached"],
+            "mem_total_mib": memory["MemTotal"] >> 20, "mem_used_mib": memory["Used"] >> 20,
             "disk_used": (disk.f_blocks - disk.f_bfree) * disk.f_frsize, "disk_total": disk.f_blocks * disk.f_frsize})
 
     async def init(self, request):
@@ -110,21 +84,6 @@ class Daemon:
         self.user, self.workdir = asked.get("defaultUser") or self.user, asked.get("defaultWorkdir") or self.workdir
         if asked.get("startCommand"):  # no part of envd's interface: of a template, whose memory a box does not begin with
             await self.processes.launch(asked["startCommand"])
-        return wire.Answer(204)
-
-    @staticmethod
-    def everyone(number):
-        try:
-            os.kill(-1, number)
-        except ProcessLookupError:  # there is nobody but PID 1
-            pass
-
-    async def freeze(self, _request):
-        self.everyone(signal.SIGSTOP)
-        return wire.Answer(204)
-
-    async def unfreeze(self, _request):
-        self.everyone(signal.SIGCONT)
         return wire.Answer(204)
 
 
