@@ -99,6 +99,7 @@ struct cube_link_handler {
 	/* The far side answered. @boot changes whenever it lost its memory (a restart of the sandbox). */
 	void (*up)(void *ctx, uint64_t boot);
 	void (*synced)(void *ctx);
+	/* @pid 0: it is not running yet, or what it left behind may still print. */
 	void (*started)(void *ctx, uint64_t job, int pid);
 	/* The spool is valid up to @total bytes, of which @err_total were stderr. Never goes backwards. */
 	void (*output)(void *ctx, uint64_t job, uint64_t total, uint64_t err_total);
@@ -135,6 +136,8 @@ struct cube_link_ops {
 	void (*paused)(struct cube_link *l, uint64_t ms);
 	int (*look)(struct cube_link *l);                                            /* optional */
 	void (*deadline)(struct cube_link *l, uint64_t ms, enum cube_link_end what); /* optional */
+	int (*adopt)(struct cube_link *l, uint64_t job, int out_fd, int order_fd, uint64_t total,
+		     uint64_t err_total); /* optional */
 	void (*close)(struct cube_link *l);
 };
 
@@ -178,6 +181,11 @@ int cube_link_look(struct cube_link *l);
 /* Should nobody be connected in @ms from now, or later, the far side does this by itself. Each call replaces the one
  * before. Where the far side has no such clock, nothing. */
 void cube_link_deadline(struct cube_link *l, uint64_t ms, enum cube_link_end what);
+/* Of a job that an earlier link started, in `started`: its spool, which is valid up to @total bytes, @err_total of them
+ * stderr. Where the link writes the spools, its output goes on behind these, and neither more of it nor its end is told
+ * before this call; where the far side does, nothing. The descriptors are borrowed for the call. -EMFILE, -ENOMEM. */
+int cube_link_adopt(struct cube_link *l, uint64_t job, int out_fd, int order_fd, uint64_t total,
+		    uint64_t err_total);
 /* Ends the connection, not the sandbox, and frees the link once nothing uses it. NULL is harmless.
  * No handler function is running or will be called when it returns on the loop's thread; from another
  * thread one may still be running, so callers guard with their own state. */

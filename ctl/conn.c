@@ -166,8 +166,33 @@ static void conn_failed(struct cube_cube *c, int code, const struct cube_err *er
 /* All that the far side has to say anew. */
 static void conn_expect(struct cube_cube *c)
 {
-	cube_list_each (i, &c->jobs)
-		cube_job_own(cube_list_entry(i, struct cube_job, link))->reported = false;
+	cube_list_each (i, &c->jobs) {
+		struct cube_job_own *j = cube_job_own(cube_list_entry(i, struct cube_job, link));
+
+		j->reported = j->unadopted = false;
+	}
+}
+
+/* Of a job that an earlier link started this one learns where the output goes on; as soon as the backend has handed it
+ * over. */
+static void conn_adopt(struct cube_conn *conn, struct cube_job *j)
+{
+	int code = cube_output_adopt(j, conn->agent);
+
+	cube_job_own(j)->unadopted = false;
+	if (code < 0)
+		cube_log(CUBE_LOG_WARNING, "ctl", "the output of job '%s' of '%s' is not taken: %s", j->name,
+			 conn->cube->name, cube_errno_text(code));
+}
+
+static void conn_adopt_all(struct cube_conn *conn)
+{
+	cube_list_each (i, &conn->cube->jobs) {
+		struct cube_job *j = cube_list_entry(i, struct cube_job, link);
+
+		if (cube_job_own(j)->unadopted)
+			conn_adopt(conn, j);
+	}
 }
 
 static void conn_forget_ended(struct cube_cube *c)
@@ -240,6 +265,7 @@ static void conn_made(struct cube_conn *conn, struct cube_link *agent, int code,
 		return;
 	}
 	c->agent = agent;
+	conn_adopt_all(conn);
 	if (conn->synced)
 		conn_is_ready(conn);
 }
@@ -379,12 +405,19 @@ static void conn_started(void *ctx, uint64_t job, int pid)
 	if (conn == NULL)
 		return;
 	j = cube_job_by_number(conn->cube, job);
-	if (j == NULL || (j->state != CUBE_JOB_RUNNING && j->state != CUBE_JOB_ENDED))
-		conn_stranger(conn, job, false);
-	else if (j->state == CUBE_JOB_RUNNING) {
-		cube_job_own(j)->reported = true;
-		j->pid = pid;
-		cube_wake(&j->changed);
+	if (j == NULL || (j->state != CUBE_JOB_RUNNING && j->state != CUBE_JOB_ENDED)) {
+		if (pid != 0)
+			conn_stranger(conn, job, false);
+	} else {
+		if (conn->agent != NULL && !conn->synced)
+			conn_adopt(conn, j);
+		else
+			cube_job_own(j)->unadopted = !conn->synced;
+		if (j->state == CUBE_JOB_RUNNING) {
+			cube_job_own(j)->reported = true;
+			j->pid = pid;
+			cube_wake(&j->changed);
+		}
 	}
 	conn_leave(conn);
 }

@@ -34,6 +34,7 @@ struct cube_job_own {
 	uint64_t boot;        /* of the agent it was sent to; 0: not sent */
 	bool at_boot;         /* its template's: runs before the sandbox is usable */
 	bool reported;        /* the far side spoke of it on this link */
+	bool unadopted;       /* and this link is still to be told where its output goes on */
 	bool unforgotten;     /* the far side keeps its end record until told */
 	bool unsettled;       /* ended, and its end is not in the journal yet */
 	bool interrupted;     /* its writer was interrupted: sent again if the link was down */
@@ -124,6 +125,8 @@ void cube_output_release(struct cube_job *j); /* its files are given up (forgott
 void cube_output_punch(struct cube_job *j);
 void cube_output_account(struct cube_job *j);
 /* Totals by the files themselves. */
+/* Tells a link where the output of a job that an earlier one started goes on. 0, -EMFILE, -ENOMEM. */
+int cube_output_adopt(struct cube_job *j, struct cube_link *agent);
 void cube_output_measure(struct cube_job *j, uint64_t *total, uint64_t *err_total);
 
 #endif

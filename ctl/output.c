@@ -276,20 +276,19 @@ void cube_output_release(struct cube_job *j)
 
 /* ---- Size ---- */
 
-void cube_output_measure(struct cube_job *j, uint64_t *total, uint64_t *err_total)
+/* What is in the files, where that is more than @total. */
+static void output_measure(const struct cube_output *o, uint64_t *total, uint64_t *err_total)
 {
 	unsigned char record[CUBE_SPOOL_RECORD];
 	uint64_t start, before;
 	struct stat st;
 
-	*total = j->total;
-	*err_total = j->err_total;
-	if (j->output == NULL || fstat(j->output->out_fd, &st) < 0 || (uint64_t)st.st_size < j->total)
+	if (fstat(o->out_fd, &st) < 0 || (uint64_t)st.st_size < *total)
 		return;
 	*total = (uint64_t)st.st_size;
-	if (j->output->order_fd < 0 || fstat(j->output->order_fd, &st) < 0 || st.st_size < CUBE_SPOOL_RECORD)
+	if (o->order_fd < 0 || fstat(o->order_fd, &st) < 0 || st.st_size < CUBE_SPOOL_RECORD)
 		return;
-	if (pread(j->output->order_fd, record, sizeof(record),
+	if (pread(o->order_fd, record, sizeof(record),
 		  st.st_size / CUBE_SPOOL_RECORD * CUBE_SPOOL_RECORD - CUBE_SPOOL_RECORD) !=
 	    (ssize_t)sizeof(record))
 		return;
@@ -301,6 +300,14 @@ void cube_output_measure(struct cube_job *j, uint64_t *total, uint64_t *err_tota
 		return;
 	uint64_t of_stream = before + (*total - (start & ~CUBE_SPOOL_STDERR));
 	*err_total = start & CUBE_SPOOL_STDERR ? of_stream : *total - of_stream;
+}
+
+void cube_output_measure(struct cube_job *j, uint64_t *total, uint64_t *err_total)
+{
+	*total = j->total;
+	*err_total = j->err_total;
+	if (j->output != NULL)
+		output_measure(j->output, total, err_total);
 }
 
 void cube_output_account(struct cube_job *j)
@@ -408,4 +415,22 @@ struct cube_output *cube_job_view(struct cube_job *j, struct cube_spool_view *v)
 				      .err_total = j->err_total,
 				      .limit = own->spool_dropped ? 0 : own->limit};
 	return o;
+}
+
+/* ---- Another link ---- */
+
+int cube_output_adopt(struct cube_job *j, struct cube_link *agent)
+{
+	struct cube_spool_view v;
+	struct cube_output *o = cube_job_view(j, &v);
+	int code = 0;
+
+	if (o == NULL)
+		return 0;
+	if (o->out_fd >= 0) {
+		output_measure(o, &v.total, &v.err_total);
+		code = cube_link_adopt(agent, j->number, o->out_fd, o->order_fd, v.total, v.err_total);
+	}
+	cube_output_unref(o);
+	return code;
 }

@@ -442,6 +442,29 @@ static void link_deadline(struct cube_link *l, uint64_t ms, enum cube_link_end w
 		link_pair(l, CUBE_WIRE_DEADLINE, 0, ms, ends[what]);
 }
 
+static int link_adopt(struct cube_link *base, uint64_t id, int out_fd, int order_fd, uint64_t total,
+		      uint64_t err_total)
+{
+	struct agent_link *l = link_of(base);
+	struct agent_job *job;
+	int r = 0;
+
+	if (l->pass_fds)
+		return 0;
+	pthread_mutex_lock(&l->lock);
+	job = cube_imap_get(l->jobs, id);
+	if (job != NULL && job->out_fd < 0) {
+		r = cube_agent_job_spool(job, out_fd, order_fd);
+		if (r == 0) {
+			job->total = total;
+			job->err_total = err_total;
+			r = cube_agent_send_number(l, CUBE_WIRE_RESUME, id, total);
+		}
+	}
+	pthread_mutex_unlock(&l->lock);
+	return r;
+}
+
 static const struct cube_link_ops link_ops = {
 	.start = link_start,
 	.input = link_input,
@@ -457,6 +480,7 @@ static const struct cube_link_ops link_ops = {
 	.paused = link_paused,
 	.look = link_look,
 	.deadline = link_deadline,
+	.adopt = link_adopt,
 	.close = link_close,
 };
 
@@ -528,26 +552,6 @@ void cube_agent_link_set_oom(struct cube_link *base, const struct cube_agent_oom
 	pthread_mutex_lock(&l->lock);
 	l->oom = *oom;
 	pthread_mutex_unlock(&l->lock);
-}
-
-int cube_agent_link_adopt(struct cube_link *base, uint64_t id, int out_fd, int order_fd, uint64_t total,
-			  uint64_t err_total)
-{
-	struct agent_link *l = link_of(base);
-	struct agent_job *job;
-	int r = 0;
-
-	pthread_mutex_lock(&l->lock);
-	job = cube_imap_get(l->jobs, id);
-	if (job != NULL)
-		r = cube_agent_job_spool(job, out_fd, order_fd);
-	if (job != NULL && r == 0) {
-		job->total = total;
-		job->err_total = err_total;
-		r = cube_agent_send_number(l, CUBE_WIRE_RESUME, id, total);
-	}
-	pthread_mutex_unlock(&l->lock);
-	return r;
 }
 
 uint64_t cube_agent_link_caps(struct cube_link *base)

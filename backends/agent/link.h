@@ -2,7 +2,8 @@
 /* The link (backends/link.h) to cube-init over a connected stream.
  *
  * Two kinds of stream. Over a unix socket descriptors are passed: a job's spool is handed to the agent, which
- * writes it. Over anything else the agent sends the output and this end writes it.
+ * writes it. Over anything else the agent sends the output and this end writes it: of a job that an earlier link
+ * started, once it was told where (cube_link_adopt).
  *
  * What the agent says is not believed: frames are bounded, a job that was neither started here nor reported
  * is passed over, totals never go backwards, and while a job runs they are held against the size of its spool
@@ -33,14 +34,6 @@ struct cube_agent_oom {
 };
 /* Right after cube_agent_link_new. @oom is copied. */
 void cube_agent_link_set_oom(struct cube_link *l, const struct cube_agent_oom *oom);
-
-/* Without descriptors passed: where the output of @job, which an earlier link started, goes on: behind its
- * first
- * @total bytes (of which @err_total stderr). The descriptors are borrowed for the call. Until then the agent
- * keeps that output, and `ended` does not come. 0, -EMFILE, -ENOMEM. Any thread, after `started` or `output`
- * of that job. */
-int cube_agent_link_adopt(struct cube_link *l, uint64_t job, int out_fd, int order_fd, uint64_t total,
-			  uint64_t err_total);
 
 /* What the agent said in its greeting: CUBE_WIRE_CAP_ bits (wire.h); 0 before `up`. Any thread. */
 uint64_t cube_agent_link_caps(struct cube_link *l);

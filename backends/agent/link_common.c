@@ -91,6 +91,12 @@ void cube_link_deadline(struct cube_link *l, uint64_t ms, enum cube_link_end wha
 		l->ops->deadline(l, ms, what);
 }
 
+int cube_link_adopt(struct cube_link *l, uint64_t job, int out_fd, int order_fd, uint64_t total,
+		    uint64_t err_total)
+{
+	return l->ops->adopt != NULL ? l->ops->adopt(l, job, out_fd, order_fd, total, err_total) : 0;
+}
+
 void cube_link_close(struct cube_link *l)
 {
 	if (l != NULL)

@@ -32,7 +32,13 @@ static int data_write(struct agent_job *job, const struct cube_wire_data *m)
 	size_t done = 0;
 	int r = 0;
 
-	while (done < m->len) {
+	/* Behind a gap (what the limit took) a run begins anew, so that its record says what is missing. */
+	if (m->offset > job->total)
+		job->last = -1;
+	/* First: whoever finds the files after our death must know whose the last bytes are. */
+	if (job->order_fd >= 0)
+		r = cube_spool_note(job->order_fd, &job->last, m->err, m->offset, m->before);
+	while (r == 0 && done < m->len) {
 		ssize_t n = pwrite(job->out_fd, bytes + done, m->len - done, (off_t)(m->offset + done));
 
 		if (n < 0 && errno == EINTR)
@@ -41,11 +47,6 @@ static int data_write(struct agent_job *job, const struct cube_wire_data *m)
 			return n < 0 ? -errno : -ENOSPC;
 		done += (size_t)n;
 	}
-	/* Behind a gap (what the limit took) a run begins anew, so that its record says what is missing. */
-	if (m->offset > job->total)
-		job->last = -1;
-	if (job->order_fd >= 0)
-		r = cube_spool_note(job->order_fd, &job->last, m->err, m->offset, m->before);
 	return r;
 }
 

@@ -80,10 +80,11 @@ static int recv_started(struct agent_link *l, const struct cube_wire_head *head,
 			adopted = !m.tail;
 		}
 	}
-	tell = job != NULL && !job->ended && m.pid != 0;
+	/* Of what an earlier link started this end has to know where the output goes. */
+	tell = job != NULL && (!l->pass_fds && job->out_fd < 0 ? true : !job->ended && m.pid != 0);
 	pthread_mutex_unlock(&l->lock);
 	if (tell && cube_agent_listening(l))
-		l->handler->started(l->ctx, head->id, (int)m.pid);
+		l->handler->started(l->ctx, head->id, m.tail ? 0 : (int)m.pid);
 	if (adopted && cube_agent_listening(l))
 		l->handler->input(l->ctx, head->id, m.received);
 	return 0;

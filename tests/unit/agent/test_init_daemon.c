@@ -361,8 +361,8 @@ static void test_stream_again(void **state)
 	rig_connect(r);
 	assert_int_equal(jobs[0]->starts, 2);
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(cube_agent_link_adopt(r->link, jobs[i]->id, jobs[i]->out_fd,
-						       jobs[i]->order_fd, jobs[i]->total, jobs[i]->err_total),
+		assert_int_equal(cube_link_adopt(r->link, jobs[i]->id, jobs[i]->out_fd, jobs[i]->order_fd,
+						 jobs[i]->total, jobs[i]->err_total),
 				 0);
 	rig_wait_end(r, id);
 	rig_wait_end(r, both);
