@@ -7,7 +7,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -16,32 +15,17 @@
 
 #define HTTP_TIMEOUT_S 60
 #define HTTP_CONNECT_S 20
-#define HTTP_KEPT      8 /* slots that wait for the next call */
 #define HTTP_REFUSED   400
-
-struct http_slot {
-	CURLM *multi;
-	CURL *easy;
-};
-
-struct cube_http {
-	char *url, *socket, *ca_file, *cert_file, *key_file, *proxy, *who;
-	uint32_t timeout_s, connect_s;
-	bool http2;
-	pthread_mutex_t lock;
-	unsigned kept;
-	struct http_slot slots[HTTP_KEPT];
-};
 
 /* ---- slots ---- */
 
-static void slot_free(struct http_slot *s)
+static void slot_free(struct cube_http_slot *s)
 {
 	curl_easy_cleanup(s->easy);
 	(void)curl_multi_cleanup(s->multi);
 }
 
-static int slot_take(struct cube_http *h, struct http_slot *ret)
+static int slot_take(struct cube_http *h, struct cube_http_slot *ret)
 {
 	bool found = false;
 
@@ -53,20 +37,20 @@ static int slot_take(struct cube_http *h, struct http_slot *ret)
 	pthread_mutex_unlock(&h->lock);
 	if (found)
 		return 0;
-	*ret = (struct http_slot){.multi = curl_multi_init(), .easy = curl_easy_init()};
+	*ret = (struct cube_http_slot){.multi = curl_multi_init(), .easy = curl_easy_init()};
 	if (ret->multi != NULL && ret->easy != NULL)
 		return 0;
 	slot_free(ret);
 	return -ENOMEM;
 }
 
-static void slot_give(struct cube_http *h, struct http_slot *s)
+static void slot_give(struct cube_http *h, struct cube_http_slot *s)
 {
 	bool keep;
 
 	curl_easy_reset(s->easy); /* its connections stay */
 	pthread_mutex_lock(&h->lock);
-	keep = h->kept < HTTP_KEPT;
+	keep = h->kept < CUBE_HTTP_KEPT;
 	if (keep)
 		h->slots[h->kept++] = *s;
 	pthread_mutex_unlock(&h->lock);
@@ -176,7 +160,7 @@ struct http_job {
 	struct cube_http *h;
 	const struct cube_http_call *call;
 	struct cube_http_answer *answer;
-	struct http_slot slot;
+	struct cube_http_slot slot;
 	struct curl_slist *headers;
 	int code; /* what ended it from our side */
 	char why[CURL_ERROR_SIZE];

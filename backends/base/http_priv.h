@@ -1,10 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What requests that block a thread (http.c) and those that live on the loop (http_live.c) share. */
+/* What requests that block a thread (http.c), those that live on the loop (http_live.c) and those that become a stream
+ * (http_stream.c) share. */
 #ifndef CUBEFS_BACKENDS_BASE_HTTP_PRIV_H
 #define CUBEFS_BACKENDS_BASE_HTTP_PRIV_H
 
+#include <pthread.h>
+
 #include "backends/base/curl.h"
 #include "backends/base/http.h"
+
+#define CUBE_HTTP_KEPT 8 /* slots that wait for the next call */
+
+struct cube_http_slot {
+	CURLM *multi;
+	CURL *easy;
+};
+
+struct cube_http {
+	char *url, *socket, *ca_file, *cert_file, *key_file, *proxy, *who;
+	uint32_t timeout_s, connect_s;
+	bool http2;
+	pthread_mutex_t lock;
+	unsigned kept;
+	struct cube_http_slot slots[CUBE_HTTP_KEPT];
+};
 
 /* All of @call but where the answer goes. @headers grows, and is needed until the transfer has ended, as is the body.
  * False: out of memory, or a base that is no address. */

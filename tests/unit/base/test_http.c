@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 
 #include "backends/base/file.h"
 #include "backends/base/http.h"
+#include "backends/base/http_stream.h"
 #include "backends/base/macros.h"
 
 struct server {
@@ -45,6 +47,7 @@ static const struct {
 	{"/nonsense", "what do you want\n", true},
 	{"/empty", "", true},
 	{"/half", "HTTP/1.1 20", true},
+	{"/stream", "HTTP/1.1 101 Here\r\nUpgrade: tcp\r\n\r\nearly", false},
 	{"/silent", NULL, false},
 	{"/stalls", NULL, false},
 };
@@ -78,6 +81,17 @@ static bool server_read(struct server *s, int fd)
 	return true;
 }
 
+/* "." ends it. */
+static bool server_echo(int fd)
+{
+	char text[64];
+	ssize_t n;
+
+	while ((n = recv(fd, text, sizeof(text), 0)) > 0 && text[0] != '.')
+		(void)!send(fd, text, (size_t)n, MSG_NOSIGNAL);
+	return false;
+}
+
 /* False: the connection ends. */
 static bool server_answer(struct server *s, int fd)
 {
@@ -96,6 +110,8 @@ static bool server_answer(struct server *s, int fd)
 			return false;
 		}
 		(void)!send(fd, scripts[i].answer, strlen(scripts[i].answer), MSG_NOSIGNAL);
+		if (strcmp(path, "/stream") == 0)
+			return server_echo(fd);
 		goes_on = !scripts[i].close;
 	}
 	return goes_on;
@@ -383,6 +399,63 @@ static void test_streamed(void **state)
 	server_stop(&s, h);
 }
 
+/* What comes next, as text; "" at the end. */
+static void stream_next(struct cube_http_stream *st, char out[64])
+{
+	struct pollfd p = {.fd = cube_http_stream_fd(st), .events = POLLIN};
+	ssize_t n;
+
+	while ((n = cube_http_stream_recv(st, out, 63)) == -EAGAIN)
+		assert_int_equal(poll(&p, 1, 20000), 1);
+	assert_true(n >= 0);
+	out[n] = '\0';
+}
+
+static void test_streams(void **state)
+{
+	static const struct {
+		const char *path;
+		long status;
+		int code;
+	} bad[] = {{"/refused", 409, -EREMOTEIO},
+		   {"/nonsense", 0, -EREMOTEIO},
+		   {"/half", 0, -EREMOTEIO},
+		   {"/empty", 0, -EREMOTEIO},
+		   {"/silent", 0, -ETIMEDOUT}};
+	struct cube_http_call call = {.method = "POST", .path = "/stream", .body = "{}", .body_len = 2};
+	struct cube_http_stream *st = NULL;
+	struct cube_http_answer a;
+	struct cube_err err;
+	struct server s;
+	struct cube_http *h = server_start(&s, *state);
+	char text[64];
+
+	cube_http_answer_init(&a, 100);
+	assert_int_equal(cube_http_stream_open(h, &call, NULL, &a, &st, &err), 0);
+	assert_true(saw(&s, "Upgrade: tcp\r\n") && saw(&s, "Content-Length: 2\r\n"));
+	stream_next(st, text);
+	assert_string_equal(text, "early");
+	assert_int_equal(cube_http_stream_recv(st, text, sizeof(text)), -EAGAIN);
+	assert_int_equal(cube_http_stream_send(st, "abc", 3), 3);
+	stream_next(st, text);
+	assert_string_equal(text, "abc");
+	assert_int_equal(cube_http_stream_send(st, ".", 1), 1);
+	stream_next(st, text);
+	assert_string_equal(text, "");
+	cube_http_stream_free(st);
+	for (size_t i = 0; i < CUBE_COUNT(bad); i++) {
+		call.path = bad[i].path;
+		assert_int_equal(cube_http_stream_open(h, &call, NULL, &a, &st, &err), bad[i].code);
+		assert_int_equal(a.status, bad[i].status);
+		assert_non_null(strstr(err.text, bad[i].path));
+	}
+	call.path = "/refused";
+	(void)cube_http_stream_open(h, &call, NULL, &a, &st, &err);
+	assert_string_equal(cube_buf_str(&a.body), "why");
+	cube_http_answer_done(&a);
+	server_stop(&s, h);
+}
+
 static void test_addresses(void **state)
 {
 	static const char *const bad[] = {"",
@@ -424,6 +497,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nobody_there, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_bodies, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_streamed, place_setup, place_teardown),
+		cmocka_unit_test_setup_teardown(test_streams, place_setup, place_teardown),
 		cmocka_unit_test(test_addresses),
 	};
 
