@@ -560,6 +560,7 @@ struct cube_backend {
 	char missing[CUBE_CAP_COUNT][160]; /* for each bit of ops->caps that is not in caps: why */
 	const char *kept_by
 		[CUBE_CAP_COUNT];    /* of the capability of a limit: what keeps it; NULL: it does not say */
+	char way[200];               /* how commands get in, and why so; "": nothing is said */
 	struct cube_limits defaults; /* of a spec that names none; 0: no limit, or not known. After open */
 	const char *template;        /* of a spec that names none; NULL: not known. Lives as long */
 };

@@ -31,6 +31,7 @@ int cube_show_backend_status(struct cube_service *s, struct cube_buf *out)
 	cube_show_num(out, "latency_us", asked ? s->status.latency_us : UINT64_MAX);
 	cube_show_str(out, "fingerprint", s->status.fingerprint);
 	cube_show_str(out, "store", s->status.store);
+	cube_show_str(out, "agent", b->way);
 	cube_show_time(out, "taken", s->status_wall);
 	cube_buf_adds(out, "capabilities");
 	cube_show_caps(out, b->caps);

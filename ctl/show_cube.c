@@ -154,6 +154,7 @@ static void show_head(struct cube_cube *c, struct cube_buf *out)
 	cube_show_str(out, "id", c->id);
 	cube_show_str(out, "uid", c->uid);
 	cube_show_str(out, "backend", c->service->backend->name);
+	cube_show_str(out, "agent", c->service->backend->way);
 	cube_show_str(out, "adopted", c->adopted);
 	cube_show_str(out, "template", cube_cube_template(c));
 	cube_show_str(out, "parent", c->parent);

@@ -26,7 +26,7 @@
 
 static const char *const conf_keys[] = {"kind",      "default",  "url",   "timeout",  "ca_file",
 					"cert_file", "key_file", "proxy", "template", "network",
-					"memory",    "pids",     "cpus",  NULL};
+					"memory",    "pids",     "cpus",  "local",    NULL};
 
 /* Nobody here calls setenv. Empty is unset. */
 static const char *conf_env(const char *name)
@@ -187,6 +187,21 @@ static int conf_connect(struct cube_docker *d, const struct cube_conf_section *c
 	return cube_http_new(&h, &d->http, err);
 }
 
+/* A unix socket may be a forwarded one. */
+static int conf_local(struct cube_docker *d, const struct cube_conf_section *conf, struct cube_err *err)
+{
+	const char *local = cube_conf_get(conf, "local");
+
+	if (local == NULL)
+		return 0;
+	if (strcmp(local, "no") != 0 && (strcmp(local, "yes") != 0 || !d->local))
+		return cube_fail(err, -EINVAL,
+				 "backend %s: local = %s: yes, which needs a unix socket, or no is wanted",
+				 d->base.name, local);
+	d->local = strcmp(local, "yes") == 0;
+	return 0;
+}
+
 int docker_configure(struct cube_docker *d, const struct cube_conf_section *conf, struct cube_err *err)
 {
 	const char *timeout = cube_conf_get(conf, "timeout"), *template = cube_conf_get(conf, "template"),
@@ -215,5 +230,6 @@ int docker_configure(struct cube_docker *d, const struct cube_conf_section *conf
 			       d->where);
 		return 0;
 	}
-	return conf_connect(d, conf, (uint32_t)seconds, err);
+	rc = conf_connect(d, conf, (uint32_t)seconds, err);
+	return rc == 0 ? conf_local(d, conf, err) : rc;
 }

@@ -121,7 +121,7 @@ static int copy_archive(struct cube_docker *d, const char *from, const char *fro
 			cancel, err);
 	if (rc == 0 && lseek(tmp, 0, SEEK_SET) < 0)
 		rc = cube_fail_errno(err, "a file in %.150s", d->path);
-	(void)snprintf(path, sizeof(path), "/containers/%s/archive?path=%s&copyUIDGID=1", to, to_dir);
+	(void)snprintf(path, sizeof(path), "/containers/%s/archive?path=%s", to, to_dir);
 	if (rc == 0)
 		rc = docker_ask(d,
 				&(struct docker_ask){.method = "PUT",

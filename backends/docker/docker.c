@@ -25,6 +25,7 @@ static void docker_close(struct cube_backend *base)
 {
 	struct cube_docker *d = docker_of(base);
 
+	docker_streams_done(&d->streams);
 	docker_binds_close(d);
 	docker_procs_close(d);
 	cube_http_free(d->http);
@@ -86,6 +87,7 @@ static int docker_open(const struct cube_backend_env *env, struct cube_backend *
 		.ops = &cube_backend_docker, .name = env->name, .par = CUBE_PAR_PER_CUBE};
 	d->loop = env->loop;
 	d->state = d->cubes = -1;
+	docker_streams_init(&d->streams);
 	if (docker_procs_open(d) < 0 || docker_binds_open(d) < 0) {
 		docker_close(&d->base);
 		return cube_fail(err, -ENOMEM, "out of memory");

@@ -5,6 +5,8 @@
  *   ask.c      one question to the engine                   probe.c   what it is and can do; doctor.c tells it
  *   box.c      a sandbox's names and directory here         spec.c    from a create line to the engine's JSON
  *   life.c     create to destroy                            enter.c   cube-init: how it gets in, the link to it
+ *   plant.c    the same at an engine that does not see this machine's files
+ *   stream.c   streams of the engine: attached to what it runs
  *   look.c     inspect, list, usage, access                 template.c, import.c   images
  *   root.c     its files on this machine                    volume.c  volumes
  *   late.c     creations that nobody waits for any more
@@ -25,6 +27,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -34,6 +37,7 @@
 #include "backends/base/macros.h"
 #include "backends/base/map.h"
 #include "backends/base/names.h"
+#include "backends/docker/stream.h"
 
 extern const struct cube_backend_ops cube_backend_docker;
 
@@ -64,6 +68,7 @@ extern const struct cube_backend_ops cube_backend_docker;
 #define DOCKER_NO_COMMAND       "/cubefs-never-run" /* theirs */
 #define DOCKER_AGENT            "/dev/.cube-init"   /* inside */
 #define DOCKER_DOOR             "/dev/.cube-door"
+#define DOCKER_PLANT            "/dev/.cube-agent" /* instead, where the engine has the agent in a volume */
 
 /* What was found out about the engine when it was asked first; constant after that. */
 struct docker_engine {
@@ -82,7 +87,7 @@ struct cube_docker {
 	struct cube_loop *loop;
 	struct cube_http *http;
 	char where[256];  /* the engine's address, for sentences */
-	bool local;       /* it is reached by a unix socket: it sees this machine's files */
+	bool local;       /* it sees this machine's files, and what it runs sees our sockets */
 	char network[72]; /* of net=open */
 	char template[CUBE_ID_MAX + 1];
 	char why[160]; /* why it cannot be reached at all (a wrong address); "" */
@@ -98,6 +103,8 @@ struct cube_docker {
 	struct cube_map *binds;     /* id to its binds (bind.c) */
 	pthread_mutex_t procs_lock;
 	struct cube_map *procs; /* id to what is known of its first process (proc.c) */
+	atomic_int planting;    /* plant.c */
+	struct docker_streams streams;
 };
 
 static inline struct cube_docker *docker_of(struct cube_backend *b)
@@ -180,6 +187,16 @@ int docker_enter_beside(struct cube_docker *d, const char *id, struct cube_cance
 			struct cube_err *err);
 int docker_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler, void *ctx,
 		struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
+
+/* ---- plant.c ---- */
+
+#define DOCKER_PLANT_MAX (sizeof(DOCKER_NAME "agent-") + 16)
+/* What the engine calls the volume. */
+void docker_plant_name(const struct cube_docker *d, char out[DOCKER_PLANT_MAX]);
+/* It is there, with our agent in it. @image: any image that the engine has. */
+int docker_plant(struct cube_docker *d, const char *image, struct cube_cancel *cancel, struct cube_err *err);
+/* Has a container its agent from there? */
+bool docker_planted(const json_t *box);
 
 /* ---- late.c ---- */
 

@@ -161,7 +161,7 @@ int docker_enter(struct cube_docker *d, const char *id, struct cube_cancel *canc
 
 	if (rc == 0)
 		rc = docker_binds_started(d, id, cancel, err);
-	if (rc < 0)
+	if (rc < 0 || docker_planted(box)) /* that one waits for whoever attaches */
 		return rc;
 	return enter_has_door(d, id, box) ? enter_by_door(d, id, cancel, err)
 					  : docker_enter_beside(d, id, cancel, err);
@@ -170,7 +170,7 @@ int docker_enter(struct cube_docker *d, const char *id, struct cube_cancel *canc
 /* ---- the link ---- */
 
 static int link_connect(struct cube_docker *d, const char *id, struct cube_cancel *cancel, int *ret_fd,
-			struct cube_err *err)
+			bool *ret_fds, struct cube_err *err)
 {
 	cube_auto(cube_json_auto) json_t *box = NULL;
 	cube_auto_fd dir = -1;
@@ -180,6 +180,9 @@ static int link_connect(struct cube_docker *d, const char *id, struct cube_cance
 		rc = cube_fail(err, -EHOSTDOWN, "sandbox %s does not run", id);
 	if (rc < 0)
 		return rc;
+	*ret_fds = !docker_planted(box);
+	if (!*ret_fds)
+		return docker_stream_attach(d, id, cancel, ret_fd, err);
 	dir = docker_box_dir(d, id, true, err);
 	if (dir < 0)
 		return dir;
@@ -197,13 +200,14 @@ int docker_link(struct cube_backend *base, const char *id, const struct cube_lin
 	struct cube_agent_oom oom = {.count = cube_ns_oom_count, .probe = cube_ns_oom_probe};
 	struct cube_link *link;
 	int fd = -1, rc = docker_settle(d, id, err);
+	bool fds = false;
 
 	if (rc == 0)
-		rc = link_connect(d, id, cancel, &fd, err);
+		rc = link_connect(d, id, cancel, &fd, &fds, err);
 	if (rc < 0)
 		return rc;
 	oom.ctx = docker_proc_oom(d, id);
-	rc = cube_agent_link_new(d->loop, fd, true, handler, ctx, &link, err);
+	rc = cube_agent_link_new(d->loop, fd, fds, handler, ctx, &link, err);
 	if (rc < 0) {
 		close(fd);
 		return rc;

@@ -147,6 +147,8 @@ static int create_new(struct cube_docker *d, const struct cube_spec *spec, struc
 	}
 	if (rc == 0)
 		rc = docker_volumes_there(d, spec, cancel, err);
+	if (rc == 0 && !d->local)
+		rc = docker_plant(d, image, cancel, err);
 	if (rc < 0)
 		return rc;
 	docker_late_clear(d, spec->uid);

@@ -276,7 +276,7 @@ int docker_access(struct cube_backend *base, const char *id, void (*each)(void *
 		return rc;
 	(void)snprintf(line, sizeof(line), "container %.64s", cube_json_str(box, "Id", "-"));
 	each(ctx, line);
-	if (docker_box_state(box) != CUBE_IS_STOPPED) {
+	if (docker_box_state(box) != CUBE_IS_STOPPED && !docker_planted(box)) {
 		cube_auto_fd dir = docker_box_dir(d, id, false, NULL);
 
 		if (dir >= 0 && cube_agent_listener_path(dir, path, sizeof(path)) == 0) {

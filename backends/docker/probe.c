@@ -128,20 +128,19 @@ static void probe_lacks(struct cube_docker *d, uint32_t caps, const char *why)
 	d->base.caps &= ~caps;
 }
 
-/* What needs cube-init inside, reached by a socket that both this machine and the container see. */
-static void probe_way_in(struct cube_docker *d, uint32_t caps)
+/* How cube-init gets in, and why so. */
+static void probe_way_in(struct cube_docker *d)
 {
-	char why[160];
-
-	if (!d->local)
-		(void)snprintf(why, sizeof(why),
-			       "the engine at %.60s may be another machine: its agent is reached by a "
-			       "unix socket",
-			       d->where);
+	if (*d->agent == '\0')
+		probe_lacks(d, CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS | CUBE_CAP_ADOPT, d->agent_why);
+	else if (d->local)
+		(void)snprintf(d->base.way, sizeof(d->base.way), "bound in, reached by a socket");
 	else
-		(void)snprintf(why, sizeof(why), "%.150s", d->agent_why);
-	if (!d->local || *d->agent == '\0')
-		probe_lacks(d, caps, why);
+		(void)snprintf(
+			d->base.way, sizeof(d->base.way),
+			"copied to the engine, reached by an attached stream: the engine at %.60s may be "
+			"another machine",
+			d->where);
 }
 
 static void probe_caps(struct cube_docker *d)
@@ -149,7 +148,7 @@ static void probe_caps(struct cube_docker *d)
 	const struct docker_engine *e = &d->engine;
 	char why[160];
 
-	probe_way_in(d, CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS | CUBE_CAP_ADOPT);
+	probe_way_in(d);
 	if (docker_root_why(d) != NULL) /* through them the agent gets in where there is no door */
 		probe_lacks(d, CUBE_CAP_FILES | CUBE_CAP_ADOPT | CUBE_CAP_BUILD | CUBE_CAP_BIND,
 			    docker_root_why(d));

@@ -81,14 +81,19 @@ static json_t *spec_bind(const char *source, const char *target)
 			 1);
 }
 
+static json_t *spec_mount_volume(const char *name, const char *target, bool read_only)
+{
+	return json_pack("{s:s,s:s,s:s,s:b,s:{s:b}}", "Type", "volume", "Source", name, "Target", target,
+			 "ReadOnly", read_only, "VolumeOptions", "NoCopy", 1);
+}
+
 /* Empty at first, whatever the image has there. */
 static json_t *spec_volume(const struct cube_spec_volume *v)
 {
 	char name[DOCKER_REF];
 
 	(void)snprintf(name, sizeof(name), DOCKER_NAME "%s", v->volume);
-	return json_pack("{s:s,s:s,s:s,s:b,s:{s:b}}", "Type", "volume", "Source", name, "Target", v->path,
-			 "ReadOnly", v->read_only, "VolumeOptions", "NoCopy", 1);
+	return spec_mount_volume(name, v->path, v->read_only);
 }
 
 static json_t *spec_mounts(const struct cube_docker *d, const struct cube_spec *spec)
@@ -98,8 +103,15 @@ static json_t *spec_mounts(const struct cube_docker *d, const struct cube_spec *
 
 	if (door == NULL)
 		return list;
-	(void)json_array_append_new(list, spec_bind(d->agent, DOCKER_AGENT));
-	(void)json_array_append_new(list, spec_bind(door, DOCKER_DOOR));
+	if (d->local) {
+		(void)json_array_append_new(list, spec_bind(d->agent, DOCKER_AGENT));
+		(void)json_array_append_new(list, spec_bind(door, DOCKER_DOOR));
+	} else {
+		char name[DOCKER_PLANT_MAX];
+
+		docker_plant_name(d, name);
+		(void)json_array_append_new(list, spec_mount_volume(name, DOCKER_PLANT, true));
+	}
 	for (size_t i = 0; i < spec->n_volumes; i++)
 		(void)json_array_append_new(list, spec_volume(&spec->volumes[i]));
 	return list;
@@ -117,7 +129,16 @@ static json_t *spec_host(const struct cube_docker *d, const struct cube_spec *sp
 	limits.pids = limits.pids != 0 ? limits.pids : def->pids;
 	limits.cpus_milli = limits.cpus_milli != 0 ? limits.cpus_milli : def->cpus_milli;
 	docker_spec_limits(host, &limits);
+	/* What the agent says goes to whoever is attached; a log of it would grow for ever. */
+	if (!d->local)
+		(void)json_object_set_new(host, "LogConfig", json_pack("{s:s}", "Type", "none"));
 	return host;
+}
+
+static json_t *spec_agent(const struct cube_docker *d)
+{
+	return d->local ? json_pack("[s,s,s]", DOCKER_AGENT, "--door", DOCKER_DOOR "/door")
+			: json_pack("[s,s]", DOCKER_PLANT "/init", "--stdio");
 }
 
 int docker_spec(const struct cube_docker *d, const struct cube_spec *spec, const char *image, json_t **ret,
@@ -127,9 +148,9 @@ int docker_spec(const struct cube_docker *d, const struct cube_spec *spec, const
 	char hostname[64];
 
 	(void)snprintf(hostname, sizeof(hostname), "%.63s", spec->name != NULL ? spec->name : spec->uid);
-	*ret = json_pack("{s:s,s:[s,s,s],s:[],s:s,s:s,s:s,s:s,s:o,s:o,s:o}", "Image", image, "Entrypoint",
-			 DOCKER_AGENT, "--door", DOCKER_DOOR "/door", "Cmd", "WorkingDir", "/workspace",
-			 "User", "0:0", "Hostname", hostname, "StopSignal", "SIGTERM", "Env",
+	*ret = json_pack("{s:s,s:o,s:[],s:b,s:s,s:s,s:s,s:s,s:o,s:o,s:o}", "Image", image, "Entrypoint",
+			 spec_agent(d), "Cmd", "OpenStdin", !d->local, "WorkingDir", "/workspace", "User",
+			 "0:0", "Hostname", hostname, "StopSignal", "SIGTERM", "Env",
 			 spec_pairs(spec->env, spec->n_env, "="), "Labels", spec_labels(spec, template),
 			 "HostConfig", spec_host(d, spec));
 	return *ret != NULL ? 0 : cube_fail(err, -ENOMEM, "out of memory");

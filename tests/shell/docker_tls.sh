@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# An engine that is reached over the network, by TLS: its certificate is looked at, ours is shown, and what it has is
-# listed. Commands are not to be had there, and the reason is said.
+# An engine that is reached over the network, by TLS: its certificate is looked at, ours is shown, what it has is listed,
+# and commands go over the same connection.
 . "$(dirname "$0")/lib.sh"
 require_root
 require curl openssl python3
@@ -47,7 +47,18 @@ wait_for 20 eval '[ "$(field "$MNT/backends/docker/status" reachable)" = yes ]'
 put "$MNT/backends/docker/ctl" refresh
 check_match "$(cat "$MNT/backends/docker/sandboxes")" '^[0-9a-f]{64} stopped -'
 check_match "$(field "$MNT/backends/docker/templates/cubefs-test/status" state)" ready
-check_match "$(cat "$MNT/backends/docker/status")" 'exec.*may be another machine'
+sandbox dev
+check_match "$(field "$MNT/dev/status" agent)" "attached stream: .*tcp://127.0.0.1:$PORT"
+put "$MNT/dev/exec" 'head -c 5000000 /dev/zero | tr "\0" x'
+check_eq "$(sha256sum <"$MNT/dev/exec")" "$(head -c 5000000 /dev/zero | tr '\0' x | sha256sum)"
+mkdir "$MNT/dev/jobs/in"
+put "$MNT/dev/jobs/in/ctl" 'stdin pipe'
+put "$MNT/dev/jobs/in/cmd" 'sha256sum'
+head -c 2000000 /dev/zero >"$MNT/dev/jobs/in/stdin"
+check_eq "$(cat <>"$MNT/dev/jobs/in/exit")" 0
+check_eq "$(cat "$MNT/dev/jobs/in/stdout")" "$(head -c 2000000 /dev/zero | sha256sum)"
+rmdir "$MNT/dev"
+wait_for 20 eval '[ "$(boxes)" = 1 ]'
 mkdir "$MNT/volumes/v"
 wait_for 20 grep -q cubefs- < <(api GET /volumes)
 rmdir "$MNT/volumes/v"
