@@ -113,7 +113,7 @@ def first_process(root, socks, box, serve):
     try:
         world.die_with_parent()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        world.enter(root)
+        world.enter(root, box.get("mounts", []))
         os.umask(0o022)
         os.setsid()
         serve(socks, box)
@@ -140,7 +140,7 @@ def listening(path):
 
 
 def do_make(job, ranges, _serve):
-    """A new root; of another one's files, if it says so."""
+    """A new root; of another one's files, if it says so, or bare: empty, and the user's."""
     root = job["root"]
     os.mkdir(root, 0o755)
     if os.getuid() == 0:
@@ -149,7 +149,10 @@ def do_make(job, ranges, _serve):
     def fill():
         if job.get("copy"):
             return subprocess.run(["cp", "-a", "--reflink=auto", f"{job['copy']}/.", root], check=False).returncode
-        world.make_root(root, own)
+        if job.get("bare"):
+            own(root)
+        else:
+            world.make_root(root, own)
         return 0
 
     return wait_ok(in_namespaces(ranges, fill), f"{root} cannot be filled")

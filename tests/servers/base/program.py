@@ -46,11 +46,8 @@ async def serve(chosen, service_boxes, make):
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, end.set)
     await end.wait()
-    for sandbox in list(service.sandboxes.all.values()):
-        await service.sandboxes.kill(sandbox)
-    for template in service.templates.all.values():
-        await service.templates.remove_files(template)
-    for name in ("boxes", "templates"):
+    await service.clear()
+    for name in os.listdir(service_boxes.top):
         shutil.rmtree(f"{service_boxes.top}/{name}")
 
 

@@ -20,7 +20,7 @@ def compile_routes(routes):
 
 
 class Service:
-    """@sandboxes: control.sandboxes.Sandboxes. A service has answer(request) and refusal(problem), and calls route()."""
+    """@sandboxes: control.sandboxes.Sandboxes. A service has templates, answer(request) and refusal(problem), and calls route()."""
 
     SECRET = {"authorization"}
 
@@ -55,6 +55,13 @@ class Service:
             return self.refusal(Problem(400, f"validation error: {error}"))
         except boxes.Failed as error:
             return self.refusal(Problem(500, str(error), error_code="internal_server_error"))
+
+    async def clear(self):
+        """The end: of all that it has."""
+        for sandbox in list(self.sandboxes.all.values()):
+            await self.sandboxes.kill(sandbox)
+        for template in self.templates.all.values():
+            await self.templates.remove_files(template)
 
     # ---- what only tests ask for ----
 

@@ -72,8 +72,9 @@ def make_root(root, own):
 
 # ---- entering it ----
 
-def enter(root):
-    """The caller's root is @root from now on, with /usr, /proc and /dev in it, and a network of its own."""
+def enter(root, mounts):
+    """The caller's root is @root from now on, with /usr, /proc and /dev in it, and a network of its own. @mounts: other
+    directories, and where they are inside."""
     mount(None, "/", flags=MS_REC | MS_PRIVATE)
     mount(root, root, flags=MS_BIND)
     for name in ("usr", "etc/alternatives", "bin", "sbin", "lib", "lib64"):
@@ -81,6 +82,9 @@ def enter(root):
             os.makedirs(f"{root}/{name}", exist_ok=True)
             mount(f"/{name}", f"{root}/{name}", flags=MS_BIND | MS_REC)
             read_only(f"{root}/{name}")
+    for source, path in mounts:
+        make_mount_point(root, path)
+        mount(source, f"{root}{path}", flags=MS_BIND)
     mount("proc", f"{root}/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     make_dev(f"{root}/dev")
     os.chdir(root)
@@ -89,6 +93,17 @@ def enter(root):
     os.chdir("/")
     call("sethostname", b"e2b.local", 9)
     raise_loopback()
+
+
+def make_mount_point(root, path):
+    """A directory of the box. What is inside of it may lead elsewhere by links, which are not followed."""
+    at = root
+    for name in path.strip("/").split("/"):
+        at = f"{at}/{name}"
+        if os.path.islink(at):
+            raise OSError(f"{path}: {name} is a link")
+        if not os.path.isdir(at):
+            os.mkdir(at)
 
 
 def read_only(path):

@@ -61,8 +61,8 @@ def detail(sandbox):
 
 
 class Api:
-    def __init__(self, sandboxes: Sandboxes, templates, clock):
-        self.sandboxes, self.templates, self.clock = sandboxes, templates, clock
+    def __init__(self, sandboxes: Sandboxes, templates, volumes, clock):
+        self.sandboxes, self.templates, self.volumes, self.clock = sandboxes, templates, volumes, clock
 
     def routes(self):
         """(method, path with {} for an id, function)."""
@@ -95,7 +95,8 @@ class Api:
         domains = [rule for rule in network.get("allowOut") or [] if any(letter.isalpha() for letter in rule)]
         if domains and "0.0.0.0/0" not in (network.get("denyOut") or []):
             raise Problem(400, "allowOut with domains needs 0.0.0.0/0 in denyOut")
-        return asked | {"timeout": timeout, "network": network, "secure": asked.get("secure", False)}
+        return asked | {"timeout": timeout, "network": network, "secure": asked.get("secure", False),
+                        "mounts": self.volumes.mounts(asked.get("volumeMounts"))}
 
     async def create(self, asked, default_timeout):
         if not isinstance(asked.get("templateID"), str):

@@ -92,7 +92,8 @@ class Sandboxes:
     async def start_box(self, sandbox):
         build = sandbox.build
         box = {"envs": build.envs | (sandbox.options.get("envVars") or {}), "token": sandbox.token, "skew": self.clock.skew,
-               "user": build.user, "workdir": build.workdir, "entrypoint": sandbox.options.get("entrypoint")}
+               "user": build.user, "workdir": build.workdir, "entrypoint": sandbox.options.get("entrypoint"),
+               "mounts": sandbox.options.get("mounts", [])}
         sockets = [self.path(sandbox, name) for name in SOCKETS]
         answer = await self.boxes.ask("start", root=self.path(sandbox, "root"), sockets=sockets, box=box)
         sandbox.pid, sandbox.frozen = answer["pid"], False

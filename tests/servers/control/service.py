@@ -7,6 +7,7 @@ from control.builds import Builds
 from control.gate import Gate, is_ours
 from control.sandboxes import Clock, Sandboxes
 from control.templates import Templates
+from control.volumes import Volumes
 
 
 class Service(service.Service):
@@ -18,8 +19,10 @@ class Service(service.Service):
         self.key, self.templates = key, Templates(service_boxes, self.sandboxes, clock)
         self.gate = Gate(self.sandboxes, watcher.tap if watcher else None)
         builds = Builds(self.sandboxes, self.templates, clock)
-        self.routes = service.compile_routes([*Api(self.sandboxes, self.templates, clock).routes(), *builds.routes(),
-                                              ("GET", "/health", self.health)])
+        self.volumes = Volumes(service_boxes, self.sandboxes)
+        self.routes = service.compile_routes([
+            *Api(self.sandboxes, self.templates, self.volumes, clock).routes(), *builds.routes(), *self.volumes.routes(),
+            ("GET", "/health", self.health)])
         self.uploads = service.compile_routes([("PUT", "/_upload/{}", builds.upload)])
 
     async def answer(self, request):
@@ -37,6 +40,11 @@ class Service(service.Service):
     @staticmethod
     def refusal(problem):
         return wire.json_answer(problem.status, {"code": problem.status, "message": problem.message} | problem.more)
+
+    async def clear(self):
+        await super().clear()
+        for volume in self.volumes.all.values():
+            await self.sandboxes.boxes.ask("remove", root=volume.root)
 
     async def health(self, _request):
         return wire.Answer(200, b"Health check successful", None, "text/plain")

@@ -314,6 +314,25 @@ const parts = {
     await rejects(Template.build(Template().fromBaseImage().runCmd('exit 5'), `${name}-bad`), sdk.BuildError, /exit status 5/)
   },
 
+  volumes: async () => {
+    const { Volume } = sdk
+    const name = `kept-${process.pid}`
+    const volume = await Volume.create(name)
+    await rejects(Volume.create(name), sdk.VolumeError ?? Error)
+    await withSandbox(async (first) => {
+      await first.files.write('/mnt/shared/note', 'from the first')
+      await withSandbox(async (second) => {
+        assert.equal(await second.files.read('/data/deep/note'), 'from the first')
+        await second.commands.run('echo more >> /data/deep/note')
+      }, { volumeMounts: { '/data/deep': volume } })
+      assert.equal(await first.files.read('/mnt/shared/note'), 'from the firstmore\n')
+      assert.deepEqual((await first.getInfo()).volumeMounts, [{ name, path: '/mnt/shared' }])
+    }, { volumeMounts: { '/mnt/shared': name } })
+    assert.ok((await Volume.list()).some((one) => one.volumeId === volume.volumeId))
+    assert.equal(await Volume.destroy(volume.volumeId), true)
+    assert.equal(await Volume.destroy(volume.volumeId), false)
+  },
+
   keys: async () => {
     await rejects(Sandbox.create({ apiKey: 'e2b_' + '0'.repeat(40) }), AuthenticationError)
     await rejects(Sandbox.create('no-such-template'), sdk.SandboxError, /404/)
