@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What services have in common: routes, refusals, faults, and the tests' own door, /_test/ (README.md)."""
+import os
 import re
 import urllib.parse
 
@@ -12,6 +13,10 @@ class Problem(Exception):
     def __init__(self, status, message, **more):
         super().__init__(message)
         self.status, self.message, self.more = status, message, more
+
+
+def fresh_name():
+    return os.urandom(10).hex()
 
 
 def compile_routes(routes):

@@ -147,8 +147,7 @@ class Api:
         duration = positive(asked.get("duration"), "duration", 15)
         if not 0 <= duration <= 3600:
             raise Problem(400, "validation error: duration must be from 0 to 3600")
-        sandbox.end = max(sandbox.end, self.clock.now() + max(15, duration))
-        self.sandboxes.arm(sandbox)
+        self.sandboxes.extend(sandbox, max(15, duration))
         return wire.Answer(204)
 
     @staticmethod
@@ -173,8 +172,7 @@ class Api:
         if sandbox.state == "running":
             if sandbox.move:
                 raise Problem(409, f"sandbox {sandbox.id} is {sandbox.move}")
-            sandbox.end = max(sandbox.end, self.clock.now() + timeout)
-            self.sandboxes.arm(sandbox)
+            self.sandboxes.extend(sandbox, timeout)
             return wire.json_answer(200, public(sandbox))
         await self.sandboxes.resume(sandbox, timeout, asked.get("memory", True))
         return wire.json_answer(201, public(sandbox))

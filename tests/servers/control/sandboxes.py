@@ -144,6 +144,11 @@ class Sandboxes:
         left = max(0.0, sandbox.end - self.clock.now())
         sandbox.timer = asyncio.get_running_loop().call_later(left, lambda: asyncio.ensure_future(self.expire(sandbox)))
 
+    def extend(self, sandbox, seconds):
+        """So long yet, if its end is not later."""
+        sandbox.end = max(sandbox.end, self.clock.now() + seconds)
+        self.arm(sandbox)
+
     @staticmethod
     def disarm(sandbox):
         if sandbox.timer:

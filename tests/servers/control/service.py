@@ -11,17 +11,19 @@ from control.volumes import Volumes
 
 
 class Service(service.Service):
+    API, GATE = Api, Gate
     SECRET = {"x-api-key", "x-access-token", "authorization", "e2b-traffic-access-token"}
 
     def __init__(self, service_boxes, key, limit, watcher=None):
         clock = Clock()
         super().__init__(Sandboxes(service_boxes, clock, limit), clock, watcher)
         self.key, self.templates = key, Templates(service_boxes, self.sandboxes, clock)
-        self.gate = Gate(self.sandboxes, watcher.tap if watcher else None)
+        self.gate = self.GATE(self.sandboxes, watcher.tap if watcher else None)
         builds = Builds(self.sandboxes, self.templates, clock)
         self.volumes = Volumes(service_boxes, self.sandboxes)
+        self.api = self.API(self.sandboxes, self.templates, self.volumes, clock)
         self.routes = service.compile_routes([
-            *Api(self.sandboxes, self.templates, self.volumes, clock).routes(), *builds.routes(), *self.volumes.routes(),
+            *self.api.routes(), *builds.routes(), *self.volumes.routes(),
             ("GET", "/health", self.health)])
         self.uploads = service.compile_routes([("PUT", "/_upload/{}", builds.upload)])
 
@@ -30,12 +32,15 @@ class Service(service.Service):
             return await self.gate.serve(request)
         if request.path.startswith("/_upload/"):
             return await self.route(self.uploads, request)
-        if request.path != "/health" and request.headers.get("x-api-key") != self.key:
+        if request.path != "/health" and not self.allowed(request):
             return self.refusal(Problem(401, "Invalid API key" if "x-api-key" in request.headers else "missing API key"))
         answer = await self.route(self.routes, request)
         if self.watcher:
             await self.watcher.control(request, answer)
         return answer
+
+    def allowed(self, request):
+        return request.headers.get("x-api-key") == self.key
 
     @staticmethod
     def refusal(problem):
