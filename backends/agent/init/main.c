@@ -12,7 +12,7 @@
  *   group*.c    everything that a job started       procs.c      /proc
  *   everyone.c  all processes at once               shell.c      which shell
  *   times.c     the end of its life, and what ended commands left
- *   machine.c   as process 1 of a virtual machine
+ *   machine.c   as process 1 of a virtual machine     port.c       what its hypervisor asks
  *
  * The protocol is in docs/cube-init-protocol.md. Everything inside the sandbox is hostile: the agent is not
  * dumpable, waits for nothing but the loop, and takes nothing that it reads from inside to be well formed. */
@@ -35,6 +35,7 @@
 #include "backends/agent/init/ev.h"
 #include "backends/agent/init/group.h"
 #include "backends/agent/init/machine.h"
+#include "backends/agent/init/port.h"
 #include "backends/agent/init/procs.h"
 #include "backends/agent/init/pty.h"
 #include "backends/agent/init/session.h"
@@ -44,7 +45,7 @@
 #define PATIENCE (UINT64_C(86400000) * INIT_MS)
 
 struct options {
-	int listen_fd, stream_fd, cgroup_fd;
+	int listen_fd, stream_fd, cgroup_fd, port_fd;
 	bool stdio, machine;
 	const char *door;
 	const char *run_dir;
@@ -52,7 +53,8 @@ struct options {
 };
 
 static const char usage[] = "usage: cube-init (--listen-fd N | --door PATH | --stream-fd N | --stdio) "
-			    "[--cgroup-fd N] [--run-dir DIR] [--shell PATH] [--machine]\n";
+			    "[--cgroup-fd N] [--run-dir DIR] [--shell PATH] [--machine] "
+			    "[--port-fd N] [--disk-fd N]...\n";
 
 static const struct option long_options[] = {
 	{"listen-fd", required_argument, NULL, 'l'},
@@ -63,6 +65,8 @@ static const struct option long_options[] = {
 	{"run-dir", required_argument, NULL, 'r'},
 	{"shell", required_argument, NULL, 'S'},
 	{"machine", no_argument, NULL, 'm'},
+	{"port-fd", required_argument, NULL, 'p'},
+	{"disk-fd", required_argument, NULL, 'k'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -94,12 +98,24 @@ static int option_next(int argc, char **argv)
 	return getopt_long(argc, argv, "", long_options, NULL);
 }
 
+/* What only a virtual machine has. */
+static bool option_machine(int c, struct options *o)
+{
+	int disk;
+
+	if (c == 'm')
+		o->machine = true;
+	return c == 'm' || (c == 'p' && option_fd(optarg, &o->port_fd)) ||
+	       (c == 'k' && option_fd(optarg, &disk) && init_port_disk(disk));
+}
+
 static bool options_parse(int argc, char **argv, struct options *o)
 {
 	bool ok = true;
 	int c;
 
-	*o = (struct options){.listen_fd = -1, .stream_fd = -1, .cgroup_fd = -1, .run_dir = RUN_DIR};
+	*o = (struct options){
+		.listen_fd = -1, .stream_fd = -1, .cgroup_fd = -1, .port_fd = -1, .run_dir = RUN_DIR};
 	while (ok && (c = option_next(argc, argv)) != -1) {
 		switch (c) {
 		case 'l':
@@ -123,11 +139,8 @@ static bool options_parse(int argc, char **argv, struct options *o)
 		case 'S':
 			o->shell = optarg;
 			break;
-		case 'm':
-			o->machine = true;
-			break;
 		default:
-			ok = false;
+			ok = option_machine(c, o);
 		}
 	}
 	return ok && optind == argc &&
@@ -199,6 +212,11 @@ static int main_setup(const struct options *o)
 	init_group_setup(o->cgroup_fd);
 	if (o->machine)
 		init_machine_setup(main_button);
+	if (o->port_fd >= 0) {
+		r = init_port_open(o->port_fd);
+		if (r < 0)
+			return r;
+	}
 	return main_connect(o, listener);
 }
 
