@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/base/alloc.h"
 #include "backends/base/file.h"
 
 #define BOX_HEX  "0123456789abcdef"
@@ -81,6 +82,25 @@ int libvirt_box_state(struct cube_libvirt *v, const char *id, struct cube_cancel
 
 	if (rc == 0)
 		*ret = libvirt_state_of((int)a.number[0]);
+	return rc;
+}
+
+static int box_ask_xml(struct libvirt_answer *a)
+{
+	a->got = virDomainGetXMLDesc(a->dom, 0);
+	return a->got != NULL ? 0 : -1;
+}
+
+int libvirt_box_note(struct cube_libvirt *v, const char *id, struct cube_cancel *cancel,
+		     struct libvirt_note *ret, struct cube_err *err)
+{
+	struct libvirt_answer a = {.conn = NULL};
+	int rc = libvirt_do(v, &(struct libvirt_ask){.fn = box_ask_xml, .id = id, .what = "look at"}, cancel,
+			    &a, err);
+
+	if (rc == 0)
+		rc = libvirt_note_read(a.got, ret, err);
+	cube_free(a.got);
 	return rc;
 }
 

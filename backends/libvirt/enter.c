@@ -115,61 +115,45 @@ void libvirt_links_end(struct cube_libvirt *v, const char *id)
 
 /* ---- the way to it ---- */
 
-static int enter_ask(struct libvirt_answer *a)
+int libvirt_connect(const char *id, const char *path, int *ret_fd, struct cube_err *err)
 {
-	a->got = virDomainGetXMLDesc(a->dom, 0);
-	a->number[0] = virDomainIsActive(a->dom) == 1;
-	return a->got != NULL ? 0 : -1;
-}
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	cube_auto_fd fd = -1;
 
-/* Where its agent's socket is. -EHOSTDOWN: it does not run. */
-static int enter_path(struct cube_libvirt *v, const char *id, struct cube_cancel *cancel,
-		      struct sockaddr_un *ret, struct cube_err *err)
-{
-	struct libvirt_answer a = {.conn = NULL};
-	struct libvirt_note note;
-	int rc = libvirt_do(v, &(struct libvirt_ask){.fn = enter_ask, .id = id, .what = "find the agent of"},
-			    cancel, &a, err);
-
-	if (rc < 0)
-		return rc;
-	if (a.number[0] == 0)
-		rc = cube_fail(err, -EHOSTDOWN, "sandbox %s does not run", id);
-	if (rc == 0)
-		rc = libvirt_note_read(a.got, &note, err);
-	cube_free(a.got);
-	if (rc < 0)
-		return rc;
-	if (note.agent[0] == '\0' || strlen(note.agent) >= sizeof(ret->sun_path))
-		rc = cube_fail(err, -EOPNOTSUPP, "sandbox %s has no port of an agent (" LIBVIRT_PORT ")", id);
-	ret->sun_family = AF_UNIX;
-	if (rc == 0)
-		(void)snprintf(ret->sun_path, sizeof(ret->sun_path), "%.107s", note.agent);
-	libvirt_note_done(&note);
-	return rc;
+	if (strlen(path) >= sizeof(addr.sun_path))
+		return cube_fail(err, -ENAMETOOLONG, "sandbox %s: %.200s: the path of a socket is too long",
+				 id, path);
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return cube_fail_errno(err, "a socket");
+	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return errno == EAGAIN ? cube_fail(err, -EBUSY,
+						   "sandbox %s: somebody else has its port %.107s", id, path)
+				       : cube_fail_errno(err, "sandbox %s: its port %.107s", id, path);
+	*ret_fd = cube_steal_fd(&fd);
+	return 0;
 }
 
 static int enter_connect(struct cube_libvirt *v, const char *id, struct cube_cancel *cancel, int *ret_fd,
 			 struct cube_err *err)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	cube_auto_fd fd = -1;
-	int rc = enter_path(v, id, cancel, &addr, err);
+	struct libvirt_note note = {.labels = NULL};
+	enum cube_state state = CUBE_IS_GONE;
+	int rc = libvirt_box_state(v, id, cancel, &state, err);
 
+	if (rc == 0 && state == CUBE_IS_STOPPED)
+		rc = cube_fail(err, -EHOSTDOWN, "sandbox %s does not run", id);
+	if (rc == 0)
+		rc = libvirt_box_note(v, id, cancel, &note, err);
 	if (rc < 0)
 		return rc;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return cube_fail_errno(err, "a socket");
-	if (connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
-		return errno == EAGAIN
-			       ? cube_fail(err, -EBUSY,
-					   "sandbox %s: somebody else has the port of its agent, %.107s", id,
-					   addr.sun_path)
-			       : cube_fail_errno(err, "sandbox %s: the port of its agent, %.107s", id,
-						 addr.sun_path);
-	*ret_fd = cube_steal_fd(&fd);
-	return 0;
+	if (note.agent[0] == '\0')
+		rc = cube_fail(err, -EOPNOTSUPP, "sandbox %s has no port of an agent (" LIBVIRT_PORT ")", id);
+	else
+		rc = libvirt_connect(id, note.agent, ret_fd, err);
+	libvirt_note_done(&note);
+	return rc;
 }
 
 /* ---- the greeting ---- */

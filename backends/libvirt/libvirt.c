@@ -11,7 +11,8 @@
 #define LIBVIRT_CAPS                                                                                         \
 	(CUBE_CAP_EXEC | CUBE_CAP_PAUSE | CUBE_CAP_STOP | CUBE_CAP_TTY | CUBE_CAP_NET_OPEN | CUBE_CAP_CPUS | \
 	 CUBE_CAP_MEMORY | CUBE_CAP_DISK | CUBE_CAP_USAGE | CUBE_CAP_PERSIST | CUBE_CAP_USERS |              \
-	 CUBE_CAP_ACCESS)
+	 CUBE_CAP_ACCESS | CUBE_CAP_RENAME | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET |                         \
+	 CUBE_CAP_CHECKPOINT_MEMORY)
 
 static void libvirt_close(struct cube_backend *base)
 {
@@ -22,6 +23,7 @@ static void libvirt_close(struct cube_backend *base)
 		libvirt_conn_unref(v->conn);
 		libvirt_events_drop();
 	}
+	(void)pthread_mutex_destroy(&v->layers_lock);
 	(void)pthread_mutex_destroy(&v->kvm_lock);
 	cube_free(v);
 }
@@ -54,6 +56,7 @@ static int libvirt_open(const struct cube_backend_env *env, struct cube_backend 
 		.ops = &cube_backend_libvirt, .name = env->name, .par = CUBE_PAR_PER_CUBE};
 	v->loop = env->loop;
 	(void)pthread_mutex_init(&v->kvm_lock, NULL);
+	(void)pthread_mutex_init(&v->layers_lock, NULL);
 	rc = libvirt_configure(v, env->conf, env->state_dir, err);
 	if (rc == 0)
 		rc = libvirt_open_parts(v, err);
@@ -95,6 +98,7 @@ const struct cube_backend_ops cube_backend_libvirt = {
 	.summary = "virtual machines of a host that libvirt manages",
 	.caps = LIBVIRT_CAPS,
 	.par = CUBE_PAR_PER_CUBE,
+	.own_checkpoints = true,
 	.open = libvirt_open,
 	.close = libvirt_close,
 	.status = libvirt_status,
@@ -109,7 +113,14 @@ const struct cube_backend_ops cube_backend_libvirt = {
 	.pause = libvirt_pause,
 	.resume = libvirt_resume,
 	.limit = libvirt_limit,
+	.rename = libvirt_rename,
 	.link = libvirt_link,
 	.usage = libvirt_usage,
 	.access = libvirt_access,
+	.checkpoint = libvirt_checkpoint,
+	.checkpoint_list = libvirt_checkpoint_list,
+	.checkpoint_remove = libvirt_checkpoint_remove,
+	.checkpoint_root = libvirt_checkpoint_root,
+	.restore = libvirt_restore,
+	.reset = libvirt_reset,
 };

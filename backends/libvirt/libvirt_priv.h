@@ -6,7 +6,9 @@
  *   probe.c    what the host is and can do            kvm.c      whether KVM is to be believed; doctor.c tells it
  *   box.c      a machine's names and directory        note.c     what is noted of it in its domain
  *   xml.c      a domain's description                 disk.c     its disks
- *   life.c     create to destroy                      look.c     inspect, list, usage, access
+ *   life.c     create to destroy, limit.c             look.c     inspect, list, usage, access
+ *   layers.c   disks that stand still                 checkpoint.c, remake.c   other states of its disks
+ *   port.c     what is asked of process 1 in it
  *   enter.c    cube-init in it, the link to it        template.c what machines are made of
  *
  * A sandbox is a persistent domain called cubefs-ID, where ID is its mark (spec.uid). All that is known of it is in the
@@ -28,10 +30,12 @@ extern const struct cube_backend_ops cube_backend_libvirt;
 
 #define LIBVIRT_NAME      "cubefs-" /* before the id: the domain's name */
 #define LIBVIRT_REF       (sizeof(LIBVIRT_NAME) + CUBE_ID_MAX)
-#define LIBVIRT_PORT      "org.cubefs.agent.0" /* of cube-init, as the guest sees it */
-#define LIBVIRT_ROOT      "root"               /* serial numbers of the disks; with ".qcow2" their files */
+#define LIBVIRT_PORT      "org.cubefs.agent.0"   /* of cube-init, as the guest sees it */
+#define LIBVIRT_ASKED     "org.cubefs.machine.0" /* of what is asked of process 1 (port.c) */
+#define LIBVIRT_ROOT      "root"                 /* serial numbers of the disks; with ".qcow2" their files */
 #define LIBVIRT_WORKSPACE "workspace"
 #define LIBVIRT_SOCKET    "agent.sock"
+#define LIBVIRT_ASKING    "machine.sock"
 #define LIBVIRT_CONSOLE   "console.log"
 
 enum libvirt_accel { LIBVIRT_ACCEL_AUTO, LIBVIRT_ACCEL_KVM, LIBVIRT_ACCEL_TCG };
@@ -65,6 +69,7 @@ struct cube_libvirt {
 	int kvm; /* 0 not tried, 1 works, -1 does not; protected by kvm_lock */
 	char kvm_why[120];
 	struct libvirt_links *links; /* enter.c */
+	pthread_mutex_t layers_lock; /* while what is under what changes */
 };
 
 static inline struct cube_libvirt *libvirt_of(struct cube_backend *b)
@@ -173,7 +178,10 @@ struct libvirt_note {
 	char *labels;  /* NAME=VALUE lines; owned, may be NULL */
 	uint64_t memory;
 	uint32_t cpus;
-	char agent[PATH_MAX]; /* of a running one: the agent's socket on its host; "" */
+	char agent[PATH_MAX];                     /* of a running one: the agent's socket on its host; "" */
+	char asked[PATH_MAX];                     /* and that on which process 1 is asked */
+	char root[PATH_MAX], workspace[PATH_MAX]; /* its disks; "" */
+	char uuid[VIR_UUID_STRING_BUFLEN];
 };
 void libvirt_note_done(struct libvirt_note *n);
 /* Of a domain's description. What others wrote there counts for what it is worth. */
@@ -186,6 +194,7 @@ struct libvirt_machine {
 	bool kvm, test;
 	const char *root, *workspace; /* paths of its disks */
 	const char *socket;           /* of the agent; NULL: where libvirt chooses */
+	const char *asked;            /* of process 1, likewise */
 	const char *console;
 };
 /* The description of its domain, the caller's. */
@@ -193,9 +202,11 @@ int libvirt_xml(const struct libvirt_machine *m, char **ret, struct cube_err *er
 
 /* ---- disk.c ---- */
 
-/* A disk of @size bytes, over the file @base (qcow2) if it is not "". */
+/* A disk of @size bytes, over the file @base (qcow2) if it is not ""; that need not be looked at, and may be in use. */
 int libvirt_disk_make(const char *path, const char *base, uint64_t size, struct cube_cancel *cancel,
 		      struct cube_err *err);
+/* How large the machine sees it. -errno; -EINVAL: it is no qcow2. */
+int libvirt_disk_size(const char *path, uint64_t *ret);
 
 /* ---- enter.c ---- */
 
@@ -208,7 +219,82 @@ int libvirt_enter(struct cube_libvirt *v, const char *id, struct cube_cancel *ca
 int libvirt_link(struct cube_backend *b, const char *id, const struct cube_link_handler *handler, void *ctx,
 		 struct cube_cancel *cancel, struct cube_link **ret, struct cube_err *err);
 
+/* A stream socket connected to @path, for sandbox @id. */
+int libvirt_connect(const char *id, const char *path, int *ret_fd, struct cube_err *err);
+
+/* ---- port.c ---- */
+
+/* Asks process 1 of a running machine by one line ("freeze") and takes its answer. -EOPNOTSUPP: it has no such port, or does
+ * not answer there. */
+int libvirt_port_ask(const struct libvirt_note *n, const char *id, const char *line,
+		     struct cube_cancel *cancel, struct cube_err *err);
+int libvirt_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
+
+/* ---- layers.c ----
+ *
+ * A layer is a disk that is not written to any more, layers/NAME.qcow2 below `dir`, under the disks of machines and under
+ * other layers. What is under a disk stands beside it, in a file with `.under` behind its name. */
+
+#define LIBVIRT_LAYER 16 /* digits of its name */
+struct libvirt_layer {
+	char name[LIBVIRT_LAYER + 1]; /* "": none, what it is over is the template's disk, or nothing */
+};
+int libvirt_layer_path(const struct cube_libvirt *v, const struct libvirt_layer *l, char out[PATH_MAX],
+		       struct cube_err *err);
+/* What is under the disk @disk (LIBVIRT_ROOT, ...) of a machine. */
+int libvirt_layer_under(const struct cube_libvirt *v, const char *id, const char *disk,
+			struct libvirt_layer *ret, struct cube_err *err);
+int libvirt_layer_set_under(const struct cube_libvirt *v, const char *id, const char *disk,
+			    const struct libvirt_layer *l, struct cube_err *err);
+/* A name that no other has. -errno. */
+int libvirt_layer_new(struct libvirt_layer *ret);
+/* The file @path, a disk of a machine, is the layer @l as well from now on; under it is @under. */
+int libvirt_layer_of(const struct cube_libvirt *v, const char *path, const struct libvirt_layer *under,
+		     const struct libvirt_layer *l, struct cube_err *err);
+/* Layers that are under nothing any more go. */
+void libvirt_layers_sweep(struct cube_libvirt *v);
+
+/* ---- checkpoint.c, remake.c ---- */
+
+struct libvirt_kept {
+	char of[CUBE_ID_MAX + 1];
+	char template[CUBE_ID_MAX + 1];
+	struct libvirt_layer root, workspace;
+	uint64_t size; /* of each disk, as a machine sees it */
+};
+/* -ENOENT. */
+int libvirt_kept_read(const struct cube_libvirt *v, const char *cp, struct libvirt_kept *ret,
+		      struct cube_err *err);
+/* Calls @each for every one of them. */
+int libvirt_kept_each(const struct cube_libvirt *v,
+		      void (*each)(void *ctx, const char *cp, const struct libvirt_kept *k), void *ctx,
+		      struct cube_err *err);
+int libvirt_checkpoint(struct cube_backend *b, const char *id, const struct cube_take *take,
+		       struct cube_cancel *cancel, uint32_t *ret_still_ms, struct cube_err *err);
+int libvirt_checkpoint_list(struct cube_backend *b, void (*each)(void *ctx, const struct cube_checkpoint *c),
+			    void *ctx, struct cube_err *err);
+int libvirt_checkpoint_remove(struct cube_backend *b, const char *cp, struct cube_err *err);
+int libvirt_checkpoint_root(struct cube_backend *b, const char *cp, struct cube_root *ret,
+			    struct cube_err *err);
+int libvirt_restore(struct cube_backend *b, const char *id, const char *cp, struct cube_cancel *cancel,
+		    struct cube_err *err);
+int libvirt_reset(struct cube_backend *b, const char *id, struct cube_cancel *cancel, struct cube_err *err);
+
 /* ---- life.c ---- */
+
+/* Its description, read. */
+int libvirt_box_note(struct cube_libvirt *v, const char *id, struct cube_cancel *cancel,
+		     struct libvirt_note *ret, struct cube_err *err);
+struct libvirt_files {
+	char root[PATH_MAX], workspace[PATH_MAX], console[PATH_MAX], socket[PATH_MAX], asked[PATH_MAX];
+};
+int libvirt_box_files(const struct cube_libvirt *v, const char *id, struct libvirt_files *f,
+		      struct cube_err *err);
+/* Describes its domain (again, if note->uuid is set) with the template and disks at the usual places. */
+int libvirt_box_define(struct cube_libvirt *v, const struct libvirt_note *note,
+		       const struct libvirt_template *t, struct cube_cancel *cancel, struct cube_err *err);
+/* One of the small questions about a machine. */
+int libvirt_box_cut(struct cube_libvirt *v, const char *id, struct cube_cancel *cancel, struct cube_err *err);
 
 int libvirt_create(struct cube_backend *b, const struct cube_spec *spec, struct cube_cancel *cancel,
 		   char **ret_id, struct cube_err *err);

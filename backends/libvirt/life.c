@@ -83,6 +83,11 @@ static int life_do(struct cube_libvirt *v, const char *id, int (*fn)(struct libv
 	return libvirt_do(v, &(struct libvirt_ask){.fn = fn, .id = id, .what = what}, cancel, NULL, err);
 }
 
+int libvirt_box_cut(struct cube_libvirt *v, const char *id, struct cube_cancel *cancel, struct cube_err *err)
+{
+	return life_do(v, id, life_cut, "cut off", cancel, err);
+}
+
 /* ---- the end ---- */
 
 int libvirt_destroy(struct cube_backend *base, const char *id, struct cube_err *err)
@@ -94,7 +99,11 @@ int libvirt_destroy(struct cube_backend *base, const char *id, struct cube_err *
 	rc = life_do(v, id, life_undefine, "destroy", NULL, err);
 	if (rc < 0 && rc != -ENOENT)
 		return rc;
-	return libvirt_is_ours(id) ? libvirt_box_forget(v, id, err) : 0;
+	if (!libvirt_is_ours(id))
+		return 0;
+	rc = libvirt_box_forget(v, id, err);
+	libvirt_layers_sweep(v);
+	return rc;
 }
 
 /* ---- create ---- */
@@ -139,34 +148,88 @@ static int create_note(const struct cube_libvirt *v, const struct cube_spec *spe
 	return n->labels != NULL ? 0 : cube_fail(err, -ENOMEM, "out of memory");
 }
 
-struct life_files {
-	char root[PATH_MAX], workspace[PATH_MAX], console[PATH_MAX], socket[PATH_MAX];
-};
-
-static int life_paths(const struct cube_libvirt *v, const char *id, struct life_files *f,
+int libvirt_box_files(const struct cube_libvirt *v, const char *id, struct libvirt_files *f,
 		      struct cube_err *err)
 {
-	int rc = libvirt_box_path(v, id, LIBVIRT_ROOT ".qcow2", f->root, err);
+	char *const to[] = {f->root, f->workspace, f->console, f->socket, f->asked};
+	static const char *const names[] = {LIBVIRT_ROOT ".qcow2", LIBVIRT_WORKSPACE ".qcow2",
+					    LIBVIRT_CONSOLE, LIBVIRT_SOCKET, LIBVIRT_ASKING};
+	int rc = 0;
 
-	if (rc == 0)
-		rc = libvirt_box_path(v, id, LIBVIRT_WORKSPACE ".qcow2", f->workspace, err);
-	if (rc == 0)
-		rc = libvirt_box_path(v, id, LIBVIRT_CONSOLE, f->console, err);
-	if (rc == 0)
-		rc = libvirt_box_path(v, id, LIBVIRT_SOCKET, f->socket, err);
+	for (size_t i = 0; rc == 0 && i < CUBE_COUNT(to); i++)
+		rc = libvirt_box_path(v, id, names[i], to[i], err);
 	return rc;
 }
 
-static int create_files(struct cube_libvirt *v, const char *id, const struct libvirt_template *t,
-			const struct libvirt_note *n, const struct life_files *f, struct cube_cancel *cancel,
-			struct cube_err *err)
+/* Where its own path is too long for a socket libvirt chooses one. */
+static const char *life_socket(const char *path)
 {
-	int rc = libvirt_box_make(v, id, err);
+	return strlen(path) < sizeof(((struct sockaddr_un *)NULL)->sun_path) ? path : NULL;
+}
+
+int libvirt_box_define(struct cube_libvirt *v, const struct libvirt_note *note,
+		       const struct libvirt_template *t, struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct libvirt_files files;
+	cube_auto_str xml = NULL;
+	struct libvirt_machine m = {.id = note->uid, .note = note, .template = t, .test = v->host.test};
+	int rc = libvirt_box_files(v, note->uid, &files, err);
+
+	if (rc < 0)
+		return rc;
+	m.root = note->root[0] != '\0' ? note->root : files.root;
+	m.workspace = note->workspace[0] != '\0' ? note->workspace : files.workspace;
+	m.console = files.console;
+	m.socket = life_socket(files.socket);
+	m.asked = life_socket(files.asked);
+	m.kvm = libvirt_kvm(v, cancel);
+	rc = libvirt_xml(&m, &xml, err);
+	if (rc == 0)
+		rc = libvirt_do(
+			v,
+			&(struct libvirt_ask){.fn = life_define, .text = xml, .what = "define the machine"},
+			cancel, NULL, err);
+	return rc;
+}
+
+struct life_disk {
+	const char *id, *name, *path;
+	const char *base;                  /* what it is over where there is no layer; "" */
+	const struct libvirt_layer *layer; /* of a checkpoint */
+	uint64_t size;
+};
+
+static int create_disk(struct cube_libvirt *v, const struct life_disk *d, struct cube_cancel *cancel,
+		       struct cube_err *err)
+{
+	char under[PATH_MAX];
+	const char *base = d->base;
+	int rc = libvirt_layer_set_under(v, d->id, d->name, d->layer, err);
+
+	if (rc == 0 && d->layer->name[0] != '\0') {
+		rc = libvirt_layer_path(v, d->layer, under, err);
+		if (rc == 0 && access(under, R_OK) < 0)
+			rc = cube_fail_errno(err, "a layer of the checkpoint, %.200s", under);
+		base = under;
+	}
+	return rc == 0 ? libvirt_disk_make(d->path, base, d->size, cancel, err) : rc;
+}
+
+static int create_files(struct cube_libvirt *v, const struct libvirt_note *n,
+			const struct libvirt_template *t, const struct libvirt_kept *from,
+			struct cube_cancel *cancel, struct cube_err *err)
+{
+	struct libvirt_files f;
+	const struct life_disk disks[] = {
+		{n->uid, LIBVIRT_ROOT, f.root, t->disk, &from->root, n->disk},
+		{n->uid, LIBVIRT_WORKSPACE, f.workspace, "", &from->workspace, n->disk},
+	};
+	int rc = libvirt_box_files(v, n->uid, &f, err);
 
 	if (rc == 0)
-		rc = libvirt_disk_make(f->root, t->disk, n->disk, cancel, err);
-	if (rc == 0)
-		rc = libvirt_disk_make(f->workspace, "", n->disk, cancel, err);
+		rc = libvirt_box_make(v, n->uid, err);
+	for (size_t i = 0; rc == 0 && i < CUBE_COUNT(disks); i++)
+		rc = create_disk(v, &disks[i], cancel, err);
 	return rc;
 }
 
@@ -174,37 +237,22 @@ static int create_domain(struct cube_libvirt *v, const struct cube_spec *spec, s
 			 struct cube_err *err)
 {
 	const char *name = spec->template != NULL ? spec->template : v->base.template;
+	struct libvirt_kept from = {.size = 0};
 	struct libvirt_note note = {.labels = NULL};
 	struct libvirt_template t;
-	struct life_files files;
-	cube_auto_str xml = NULL;
-	struct libvirt_machine m = {.id = spec->uid,
-				    .note = &note,
-				    .template = &t,
-				    .root = files.root,
-				    .workspace = files.workspace,
-				    .console = files.console};
-	int rc = libvirt_template_find(v, name, &t, err);
+	int rc = spec->from != NULL ? libvirt_kept_read(v, spec->from, &from, err) : 0;
 
 	if (rc == 0)
-		rc = life_paths(v, spec->uid, &files, err);
+		rc = libvirt_template_find(v, spec->from != NULL ? from.template : name, &t, err);
 	if (rc == 0)
 		rc = create_note(v, spec, &t, &note, err);
+	if (rc == 0 && note.disk < from.size)
+		note.disk = from.size; /* what is there must fit */
 	if (rc == 0)
-		rc = create_files(v, spec->uid, &t, &note, &files, cancel, err);
-	if (strlen(files.socket) < sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		m.socket = files.socket;
-	if (rc == 0) {
-		m.kvm = libvirt_kvm(v, cancel);
-		m.test = v->host.test;
-		rc = libvirt_xml(&m, &xml, err);
-	}
+		rc = create_files(v, &note, &t, &from, cancel, err);
+	if (rc == 0)
+		rc = libvirt_box_define(v, &note, &t, cancel, err);
 	libvirt_note_done(&note);
-	if (rc == 0)
-		rc = libvirt_do(
-			v,
-			&(struct libvirt_ask){.fn = life_define, .text = xml, .what = "define the machine"},
-			cancel, NULL, err);
 	return rc;
 }
 

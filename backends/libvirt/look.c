@@ -60,7 +60,7 @@ int libvirt_inspect(struct cube_backend *base, const char *id, struct cube_info 
 {
 	struct cube_libvirt *v = libvirt_of(base);
 	struct libvirt_answer a = {.conn = NULL};
-	struct libvirt_note note;
+	struct libvirt_note note = {.labels = NULL};
 	struct cube_info info = {.state = CUBE_IS_GONE};
 	int rc = libvirt_do(v, &(struct libvirt_ask){.fn = look_ask, .id = id, .what = "look at"}, NULL, &a,
 			    err);
@@ -142,7 +142,7 @@ static void look_tell(const struct look_one *one, void (*each)(void *ctx, const 
 		      void *ctx)
 {
 	struct cube_info info = {.state = CUBE_IS_GONE};
-	struct libvirt_note note;
+	struct libvirt_note note = {.labels = NULL};
 
 	if (libvirt_note_read(one->xml, &note, NULL) < 0)
 		return;

@@ -2,6 +2,7 @@
 /* What is noted of a sandbox in its domain's description, and what else of that counts here. */
 #include "backends/libvirt/note.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "backends/base/alloc.h"
@@ -57,18 +58,35 @@ static void note_mark(xmlNodePtr domain, struct libvirt_note *n)
 	n->labels = libvirt_tree_content(libvirt_tree_find(box, "labels"));
 }
 
-/* By name, as the guest sees it; where it does not run it has no path that libvirt has chosen. */
-static void note_agent(xmlNodePtr domain, struct libvirt_note *n)
+/* By its name, as the guest sees it; where it does not run it has no path that libvirt has chosen. */
+static void note_port(xmlNodePtr domain, const char *port, char out[PATH_MAX])
 {
 	for (xmlNodePtr c = libvirt_tree_find(domain, "devices/channel"); c != NULL;
 	     c = libvirt_tree_next(c)) {
 		char name[64];
 
 		if (libvirt_tree_get(libvirt_tree_find(c, "target"), "name", name, sizeof(name)) &&
-		    strcmp(name, LIBVIRT_PORT) == 0)
-			(void)libvirt_tree_get(libvirt_tree_find(c, "source"), "path", n->agent,
-					       sizeof(n->agent));
+		    strcmp(name, port) == 0)
+			(void)libvirt_tree_get(libvirt_tree_find(c, "source"), "path", out, PATH_MAX);
 	}
+}
+
+static void note_disk(xmlNodePtr domain, const char *serial, char out[PATH_MAX])
+{
+	for (xmlNodePtr d = libvirt_tree_find(domain, "devices/disk"); d != NULL; d = libvirt_tree_next(d)) {
+		cube_auto_str has = libvirt_tree_content(libvirt_tree_find(d, "serial"));
+
+		if (has != NULL && strcmp(has, serial) == 0)
+			(void)libvirt_tree_get(libvirt_tree_find(d, "source"), "file", out, PATH_MAX);
+	}
+}
+
+static void note_uuid(xmlNodePtr domain, struct libvirt_note *n)
+{
+	cube_auto_str uuid = libvirt_tree_content(libvirt_tree_find(domain, "uuid"));
+
+	if (uuid != NULL && strlen(uuid) < sizeof(n->uuid))
+		(void)snprintf(n->uuid, sizeof(n->uuid), "%s", uuid);
 }
 
 /* Text of an element as a number; libvirt gives memory in KiB. */
@@ -91,7 +109,11 @@ int libvirt_note_read(const char *xml, struct libvirt_note *ret, struct cube_err
 		return rc;
 	domain = xmlDocGetRootElement(doc);
 	note_mark(domain, &n);
-	note_agent(domain, &n);
+	note_port(domain, LIBVIRT_PORT, n.agent);
+	note_port(domain, LIBVIRT_ASKED, n.asked);
+	note_disk(domain, LIBVIRT_ROOT, n.root);
+	note_disk(domain, LIBVIRT_WORKSPACE, n.workspace);
+	note_uuid(domain, &n);
 	n.memory = note_number(libvirt_tree_find(domain, "memory")) << 10;
 	n.cpus = (uint32_t)note_number(libvirt_tree_find(domain, "vcpu"));
 	if (n.uid[0] == '\0' && libvirt_tree_find(domain, "devices/interface") != NULL)

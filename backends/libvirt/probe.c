@@ -93,12 +93,13 @@ void libvirt_probe(struct cube_libvirt *v, uint32_t kind_caps)
 	v->base.caps = kind_caps;
 	v->host.local = probe_is_local(v->uri);
 	v->host.known = probe_host(v, &err) == 0;
+	probe_lacks(v, CUBE_CAP_CHECKPOINT_MEMORY, "checkpoints of machines are of their disks");
 	if (!v->host.local)
 		probe_lacks(v, kind_caps,
 			    "libvirt is at another machine: its disks and its agents are reached on this one "
 			    "alone");
 	if (v->host.test)
-		probe_lacks(v, CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS,
+		probe_lacks(v, CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS | CUBE_CAP_RENAME,
 			    "in machines of libvirt's driver for tests nothing runs");
 }
 

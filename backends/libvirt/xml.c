@@ -69,23 +69,27 @@ static void xml_disk(xmlNodePtr devices, const char *path, const char *target, c
 	(void)libvirt_tree_add_text(disk, "serial", serial);
 }
 
-static void xml_ports(xmlNodePtr devices, const struct libvirt_machine *m)
+static void xml_port(xmlNodePtr devices, const char *name, const char *path)
 {
-	xmlNodePtr port = libvirt_tree_add(devices, "channel"), source, target, console;
+	xmlNodePtr port = libvirt_tree_add(devices, "channel"), source, target;
 
 	libvirt_tree_set(port, "type", "unix");
 	source = libvirt_tree_add(port, "source");
 	libvirt_tree_set(source, "mode", "bind");
-	if (m->socket != NULL)
-		libvirt_tree_set(source, "path", m->socket);
+	if (path != NULL)
+		libvirt_tree_set(source, "path", path);
 	target = libvirt_tree_add(port, "target");
 	libvirt_tree_set(target, "type", "virtio");
-	libvirt_tree_set(target, "name", LIBVIRT_PORT);
+	libvirt_tree_set(target, "name", name);
+}
 
-	console = libvirt_tree_add(devices, "serial");
+static void xml_console(xmlNodePtr devices, const char *path)
+{
+	xmlNodePtr console = libvirt_tree_add(devices, "serial"), source;
+
 	libvirt_tree_set(console, "type", "file");
 	source = libvirt_tree_add(console, "source");
-	libvirt_tree_set(source, "path", m->console);
+	libvirt_tree_set(source, "path", path);
 	libvirt_tree_set(source, "append", "on");
 	libvirt_tree_set(libvirt_tree_add(console, "target"), "port", "0");
 }
@@ -96,7 +100,9 @@ static void xml_devices(xmlNodePtr domain, const struct libvirt_machine *m)
 
 	xml_disk(devices, m->root, "vda", LIBVIRT_ROOT);
 	xml_disk(devices, m->workspace, "vdb", LIBVIRT_WORKSPACE);
-	xml_ports(devices, m);
+	xml_port(devices, LIBVIRT_PORT, m->socket);
+	xml_port(devices, LIBVIRT_ASKED, m->asked);
+	xml_console(devices, m->console);
 	if (m->note->net == CUBE_NET_OPEN) {
 		one = libvirt_tree_add(devices, "interface");
 		libvirt_tree_set(one, "type", "user");
@@ -116,6 +122,8 @@ static void xml_domain(xmlNodePtr domain, const struct libvirt_machine *m)
 	(void)snprintf(name, sizeof(name), LIBVIRT_NAME "%.*s", CUBE_ID_MAX, m->id);
 	libvirt_tree_set(domain, "type", m->test ? "test" : m->kvm ? "kvm" : "qemu");
 	(void)libvirt_tree_add_text(domain, "name", name);
+	if (m->note->uuid[0] != '\0')
+		(void)libvirt_tree_add_text(domain, "uuid", m->note->uuid);
 	libvirt_note_add(domain, m->note);
 	xml_os(domain, m);
 	features = libvirt_tree_add(domain, "features");
