@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the engine puts there, or mounts. */
+/* What the engine puts there, or mounts, and the machine id, which is every sandbox's own. */
 static const char *const changes_theirs[] = {"/.dockerenv",
 					     "/dev",
 					     "/proc",
@@ -20,6 +20,7 @@ static const char *const changes_theirs[] = {"/.dockerenv",
 					     "/etc/hosts",
 					     "/etc/hostname",
 					     "/etc/resolv.conf",
+					     "/etc/machine-id",
 					     "/etc/mtab",
 					     "/run/.containerenv"};
 

@@ -19,7 +19,7 @@
 	 CUBE_CAP_PERSIST | CUBE_CAP_USERS | CUBE_CAP_ACCESS | CUBE_CAP_TEMPLATES | CUBE_CAP_VOLUMES |       \
 	 CUBE_CAP_HOSTS | CUBE_CAP_PRIVILEGED | CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES |   \
 	 CUBE_CAP_KEEP | CUBE_CAP_BUILD | CUBE_CAP_CHECKPOINT_MEMORY | CUBE_CAP_ADOPT | CUBE_CAP_PORTS |     \
-	 CUBE_CAP_BIND)
+	 CUBE_CAP_BIND | CUBE_CAP_RENAME | CUBE_CAP_ACCOUNTS)
 
 static void docker_close(struct cube_backend *base)
 {
@@ -154,6 +154,7 @@ const struct cube_backend_ops cube_backend_docker = {
 	.pause = docker_pause,
 	.resume = docker_resume,
 	.limit = docker_limit,
+	.rename = docker_rename,
 	.link = docker_link,
 	.root = docker_root,
 	.usage = docker_usage,

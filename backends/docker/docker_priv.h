@@ -15,6 +15,7 @@
  *   image.c    images that are made here                    build.c   templates of checkpoints and builds
  *   proc.c     its first process on this machine, ports
  *   bind.c     directories of this machine in it
+ *   seed.c     its machine id, account, host name
  *   layers.c   where overlay2 keeps files                   copy.c    files from one place there to another
  *
  * A sandbox's id is its mark (spec.uid), and its container is called cubefs-ID, so that another container can take the
@@ -55,6 +56,7 @@ extern const struct cube_backend_ops cube_backend_docker;
 #define DOCKER_LABEL_OF         DOCKER_LABEL "of"   /* of a checkpoint: the sandbox */
 #define DOCKER_LABEL_BASE       DOCKER_LABEL "base" /* of a sandbox: the checkpoint that it was restored to */
 #define DOCKER_LABEL_GENERATION DOCKER_LABEL "generation"
+#define DOCKER_LABEL_USER       DOCKER_LABEL "user"   /* of a sandbox: NAME:UID of its account, "": none */
 #define DOCKER_LABEL_NAMES      DOCKER_LABEL "labels" /* those of its own labels that are no image's */
 #define DOCKER_CHECKPOINT       "cubefs/checkpoint"
 #define DOCKER_KEPT             "cubefs/kept"         /* checkpoints that were deleted and are needed */
@@ -268,6 +270,15 @@ int docker_binds_started(struct cube_docker *d, const char *id, struct cube_canc
 int docker_binds_leave(struct cube_docker *d, const char *id, struct cube_err *err);
 /* Adds them to what is shown of it. -errno. */
 int docker_binds_show(struct cube_docker *d, const char *id, struct cube_root *root);
+
+/* ---- seed.c ---- */
+
+/* Why that cannot be written; NULL: it can. */
+const char *docker_seed_why(const struct cube_docker *d);
+/* @box has just been started, and nothing of its own runs yet. Nothing where it cannot be. */
+int docker_seed(struct cube_docker *d, const char *id, const json_t *box, struct cube_cancel *cancel,
+		struct cube_err *err);
+int docker_rename(struct cube_backend *b, const char *id, const char *name, struct cube_err *err);
 
 /* ---- events.c ---- */
 

@@ -163,8 +163,10 @@ int docker_enter(struct cube_docker *d, const char *id, struct cube_cancel *canc
 		rc = docker_binds_started(d, id, cancel, err);
 	if (rc < 0 || docker_planted(box)) /* that one waits for whoever attaches */
 		return rc;
-	return enter_has_door(d, id, box) ? enter_by_door(d, id, cancel, err)
-					  : docker_enter_beside(d, id, cancel, err);
+	if (!enter_has_door(d, id, box))
+		return docker_enter_beside(d, id, cancel, err);
+	rc = docker_seed(d, id, box, cancel, err);
+	return rc == 0 ? enter_by_door(d, id, cancel, err) : rc;
 }
 
 /* ---- the link ---- */

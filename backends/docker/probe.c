@@ -154,6 +154,8 @@ static void probe_caps(struct cube_docker *d)
 			    docker_root_why(d));
 	if (docker_proc_why(d) != NULL)
 		probe_lacks(d, CUBE_CAP_PORTS | CUBE_CAP_BIND, docker_proc_why(d));
+	if (docker_seed_why(d) != NULL)
+		probe_lacks(d, CUBE_CAP_RENAME | CUBE_CAP_ACCOUNTS, docker_seed_why(d));
 	if (e->podman)
 		probe_lacks(d,
 			    CUBE_CAP_CHECKPOINTS | CUBE_CAP_RESET | CUBE_CAP_CHANGES | CUBE_CAP_KEEP |

@@ -55,9 +55,11 @@ static json_t *spec_pairs(const struct cube_pair *pairs, size_t n, const char *b
 
 static json_t *spec_labels(const struct cube_spec *spec, const char *template)
 {
-	json_t *labels = json_pack("{s:s,s:s,s:s,s:s,s:s}", DOCKER_LABEL_UID, spec->uid, DOCKER_LABEL_NAME,
-				   spec->name != NULL ? spec->name : "", DOCKER_LABEL_IMAGE, template,
-				   DOCKER_LABEL_BASE, "", DOCKER_LABEL_GENERATION, "1");
+	cube_auto_str user = spec->user != NULL ? cube_asprintf("%s:%u", spec->user, spec->user_uid) : NULL;
+	json_t *labels = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", DOCKER_LABEL_UID, spec->uid,
+				   DOCKER_LABEL_NAME, spec->name != NULL ? spec->name : "",
+				   DOCKER_LABEL_IMAGE, template, DOCKER_LABEL_BASE, "",
+				   DOCKER_LABEL_GENERATION, "1", DOCKER_LABEL_USER, user != NULL ? user : "");
 	struct cube_buf names = CUBE_BUF((size_t)1 << 20);
 
 	for (size_t i = 0; i < spec->n_labels; i++) {

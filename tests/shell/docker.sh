@@ -74,9 +74,48 @@ mkdir "$T/none"
 expect_errno EREMOTEIO put "$T/none/ctl" 'import image:nowhere.invalid/x'
 check_match "$(tail -n 1 "$T/none/log")" .
 expect_errno EOPNOTSUPP put "$T/none/ctl" 'import http://127.0.0.1/t.tar'
-rmdir "$T/none" "$T/alias" "$T/Own_1:a"
+rmdir "$T/none"
+wait_for 20 rmdir "$T/alias" 2>"$WORK/said" # what was made of it is destroyed behind its rmdir
+rmdir "$T/Own_1:a"
 
 expect_errno ENOENT put "$MNT/ctl" 'create x template=no-such-image'
+wait_for 20 eval '[ "$(boxes)" = 1 ]'
+
+# ---- what is its own: machine id, host name, an account ----
+
+machine() { # NAME: what its machine id has to be
+	printf '%s%s' "$(field "$MNT/$1/status" id)" "$(field "$MNT/$1/status" id)"
+}
+check_eq "$(run dev 'cat /etc/machine-id')" "$(machine dev)"
+check_not grep -q machine-id "$MNT/dev/changes"
+put "$MNT/ctl" 'create own user=worker:1234 host.db=10.1.2.3'
+check_eq "$(run own 'id -un; id -u; stat -c %U /workspace; echo ~; cat /etc/machine-id')" \
+	$'worker\n1234\nworker\n/home/worker\n'"$(machine own)"
+put "$MNT/own/ctl" restart
+check_eq "$(run own 'id -u')" 1234
+put "$MNT/own/ctl" reset
+check_eq "$(run own 'hostname; id -u; cat /etc/machine-id')" $'own\n1234\n'"$(machine own)"
+put "$MNT/own/ctl" 'fork third'
+check_eq "$(run third 'hostname; cat /etc/machine-id')" $'third\n'"$(machine third)"
+expect_error EINVAL "$MNT/error" 'user=nobody' put "$MNT/ctl" 'create bad user=nobody:1234'
+rmdir "$MNT/own" "$MNT/third"
+wait_for 20 eval '[ "$(boxes)" = 1 ]'
+
+# ---- one of a pool has the name that it is called by, and keeps it ----
+
+P=$MNT/backends/docker/pools/p
+mkdir "$P"
+put "$P/template" 'memory=64M'
+put "$P/size" 1
+wait_for 30 eval '[ "$(cat "$P/ready")" = 1 ]'
+put "$MNT/ctl" 'create taken pool=p'
+check_not grep -q cold "$MNT/taken/status"
+check_eq "$(run taken 'hostname; cat /etc/hostname')" $'taken\ntaken'
+put "$MNT/taken/ctl" restart
+check_eq "$(run taken 'hostname; cat /etc/hostname')" $'taken\ntaken'
+put "$MNT/taken/ctl" reset
+check_eq "$(run taken hostname)" taken
+rmdir "$P" "$MNT/taken"
 wait_for 20 eval '[ "$(boxes)" = 1 ]'
 
 # pause, stop and start, as verbs; the files stay

@@ -22,6 +22,23 @@ put "$MNT/dev/jobs/serve/cmd" 'exec httpd -f -p 127.0.0.1:8000 -h /etc'
 cat <>"$MNT/dev/ports/8000/url" >"$WORK/url"
 check_eq "$(curl -sS "$(sed 's,/?,/name?,' "$WORK/url")")" test
 
+P=$MNT/backends/docker/pools/p
+mkdir "$P"
+put "$P/template" 'user=worker:1234'
+put "$P/size" 1
+wait_for 30 eval '[ "$(cat "$P/ready")" = 1 ]'
+put "$MNT/ctl" 'create other pool=p'
+check_eq "$(run other 'hostname; id -u; head -c 16 /etc/machine-id')" "other"$'\n'"1234"$'\n'"$(field "$MNT/other/status" id)"
+put "$MNT/other/ctl" restart
+check_eq "$(run other 'hostname; cat /etc/hostname')" $'other\nother'
+rmdir "$P"
+mkdir "$WORK/bound" && echo here >"$WORK/bound/f"
+put "$MNT/other/ctl" "bind $WORK/bound /mnt"
+put "$MNT/other/ctl" restart
+check_eq "$(run other 'cat /mnt/f')" here
+rmdir "$MNT/other"
+wait_for 20 eval '[ "$(boxes)" = 1 ]'
+
 # ---- templates: the registry that it puts before a name is not seen ----
 
 T=$MNT/backends/docker/templates
