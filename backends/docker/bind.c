@@ -23,7 +23,6 @@
 
 #define BIND_FILE "binds" /* a line that tells its run from others, then lines: NUMBER PATH */
 #define BIND_TEXT ((size_t)64 << 10)
-#define BIND_MAX  (CUBE_MOUNTS_MAX - 2) /* /workspace and /dev are shown as well */
 
 static const struct cube_ns_ids bind_ids = {.count = UINT32_MAX};
 
@@ -37,7 +36,7 @@ struct docker_bind {
 struct docker_binds {
 	char run[48]; /* when the container was started that has mounts of those numbers, in the engine's words */
 	unsigned n; /* a parent's path is before what is in it */
-	struct docker_bind list[BIND_MAX];
+	struct docker_bind list[DOCKER_MOUNTS];
 };
 
 /* ---- what is known ---- */
@@ -96,7 +95,7 @@ static struct docker_bind *bind_add(struct docker_binds *b, const char *path)
 {
 	unsigned at = b->n;
 
-	if (b->n == BIND_MAX)
+	if (b->n == DOCKER_MOUNTS)
 		return NULL;
 	for (; at > 0 && strcmp(b->list[at - 1].path, path) > 0; at--) {
 		b->list[at] = b->list[at - 1];
@@ -304,11 +303,11 @@ static int bind_new(struct cube_docker *d, const char *id, const struct cube_bin
 	try = cube_ns_bind_mount(&bind_ids, bind, err); /* said now where it will not go later either */
 	if (try < 0)
 		return try;
-	if (fresh)
+	if (fresh && root->n_mounts < CUBE_MOUNTS_MAX)
 		one = bind_add(b, bind->path);
 	if (one == NULL)
-		return cube_fail(err, -ENOSPC, "bind %s: a container has %d binds at most", bind->path,
-				 BIND_MAX);
+		return cube_fail(err, -ENOSPC, "bind %s: a container has %d volumes and binds at most",
+				 bind->path, DOCKER_MOUNTS);
 	cube_close_auto(&one->what.fd);
 	one->what = *bind;
 	one->what.path = one->path;

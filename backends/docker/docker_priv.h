@@ -42,7 +42,8 @@
 
 extern const struct cube_backend_ops cube_backend_docker;
 
-#define DOCKER_EMPTY "empty" /* a directory here without anything in it */
+#define DOCKER_MOUNTS (CUBE_MOUNTS_MAX - 2) /* volumes and binds: /workspace and /dev are shown as well */
+#define DOCKER_EMPTY  "empty"               /* a directory here without anything in it */
 
 #define DOCKER_LABEL            "cubefs." /* of everything that we mark there */
 #define DOCKER_LABEL_UID        DOCKER_LABEL "uid"
@@ -82,6 +83,7 @@ struct docker_engine {
 	bool memory, cpus, pids; /* limits that it can keep */
 	bool user_ns;            /* ids inside are others outside */
 	bool network;            /* the one of net=open is there */
+	bool gpu;                /* it gives its containers those of its machine */
 };
 
 struct cube_docker {

@@ -136,6 +136,8 @@ static int create_new(struct cube_docker *d, const struct cube_spec *spec, struc
 	char image[DOCKER_IMAGE];
 	int rc;
 
+	if (spec->n_volumes > DOCKER_MOUNTS)
+		return cube_fail(err, -ENOSPC, "a container has %d volumes and binds at most", DOCKER_MOUNTS);
 	if (from.template == NULL)
 		from.template = d->base.template;
 	if (spec->from != NULL) {

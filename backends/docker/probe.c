@@ -95,6 +95,7 @@ static int probe_info(struct cube_docker *d, struct cube_err *err)
 	e->pids = cube_json_bool(o, "PidsLimit", false);
 	e->user_ns = probe_has(json_object_get(o, "SecurityOptions"), "userns") ||
 		     probe_has(json_object_get(o, "SecurityOptions"), "rootless");
+	e->gpu = !e->podman && json_object_get(json_object_get(o, "Runtimes"), "nvidia") != NULL;
 	probe_network(d);
 	return 0;
 }
@@ -169,6 +170,9 @@ static void probe_caps(struct cube_docker *d)
 		probe_lacks(d, CUBE_CAP_MEMORY, "the engine has no control group for memory");
 	if (!e->cpus)
 		probe_lacks(d, CUBE_CAP_CPUS, "the engine has no control group for processors");
+	if (!e->gpu)
+		probe_lacks(d, CUBE_CAP_GPU,
+			    "the engine has no runtime 'nvidia', by which it gives containers the machine's");
 	if (!e->pids)
 		probe_lacks(d, CUBE_CAP_PIDS, "the engine has no control group for processes");
 	(void)snprintf(why, sizeof(why), "the engine has no network '%s': network= in the section names one",

@@ -127,6 +127,9 @@ static json_t *spec_host(const struct cube_docker *d, const struct cube_spec *sp
 				 spec->net == CUBE_NET_OPEN ? d->network : "none", "Privileged",
 				 spec->privileged, "ExtraHosts", spec_pairs(spec->hosts, spec->n_hosts, ":"));
 
+	if (spec->gpu) /* all that there are */
+		(void)json_object_set_new(host, "DeviceRequests",
+					  json_pack("[{s:i,s:[[s]]}]", "Count", -1, "Capabilities", "gpu"));
 	limits.memory = limits.memory != 0 ? limits.memory : def->memory;
 	limits.pids = limits.pids != 0 ? limits.pids : def->pids;
 	limits.cpus_milli = limits.cpus_milli != 0 ? limits.cpus_milli : def->cpus_milli;

@@ -101,6 +101,15 @@ expect_error EINVAL "$MNT/error" 'user=nobody' put "$MNT/ctl" 'create bad user=n
 rmdir "$MNT/own" "$MNT/third"
 wait_for 20 eval '[ "$(boxes)" = 1 ]'
 
+# ---- what it cannot be given is refused before anything is made ----
+
+expect_error EOPNOTSUPP "$MNT/error" nvidia put "$MNT/ctl" 'create bad gpu=yes'
+expect_error EOPNOTSUPP "$MNT/error" gpu put "$MNT/ctl" 'create bad require=gpu'
+expect_error ENOSPC "$MNT/error" '14 volumes' put "$MNT/ctl" \
+	"create bad $(for i in $(seq 15); do printf 'volume./v%s=v%s ' "$i" "$i"; done)"
+check_eq "$(boxes)" 1
+for i in "$MNT"/volumes/v*; do [ ! -d "$i" ] || rmdir "$i"; done
+
 # ---- one of a pool has the name that it is called by, and keeps it ----
 
 P=$MNT/backends/docker/pools/p
@@ -190,7 +199,7 @@ rmdir "$MNT/user"
 wait_for 20 eval '[ "$(boxes)" = 1 ]'
 check_eq "$(cat "$MNT/volumes/data/files/f")" before
 rmdir "$MNT/volumes/data"
-check_not grep -q cubefs- < <(api GET /volumes)
+wait_for 20 eval '! api GET /volumes | grep -q cubefs-' # behind the rmdir
 
 # ---- a stop takes the time that it was given, though an engine that is silent for so long has failed else ----
 
