@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ROOT_ATTRS (MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID)
+#define ROOT_ATTRS   (MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID)
+#define ROOT_TRIES   40
+#define ROOT_LOOK_MS 50
 
 /* ---- of what runs: in the child, system calls only ---- */
 
@@ -123,27 +126,55 @@ static int root_devices(const struct cube_docker *d, struct cube_root *root)
 	return 0;
 }
 
+/* Its mounts are torn down before the engine knows that it has ended. */
+static bool root_is_going(int pid, int rc)
+{
+	return pid != 0 && (rc == -EINVAL || rc == -ENOENT || rc == -ESRCH);
+}
+
+/* -EBUSY: it was started or stopped meanwhile. */
+static int root_open(struct cube_docker *d, const char *id, int *ret_fd, json_t **ret_box,
+		     struct cube_err *err)
+{
+	cube_auto(cube_json_auto) json_t *box = NULL, *again = NULL;
+	cube_auto_fd fd = -1;
+	int rc = docker_box_get(d, id, NULL, &box, err), pid, code;
+
+	if (rc < 0)
+		return rc;
+	pid = docker_box_pid(box);
+	fd = pid != 0 ? root_of_process(pid) : docker_layers_mount(box);
+	code = fd < 0 ? fd : 0;
+	rc = docker_box_get(d, id, NULL, &again, err);
+	if (rc < 0)
+		return rc;
+	if (docker_box_pid(again) != pid || root_is_going(pid, code))
+		return cube_fail(err, -EBUSY, "the files of sandbox %s: it is just being started or stopped",
+				 id);
+	if (code < 0)
+		return cube_fail(err, code, "the files of sandbox %s cannot be reached: %s", id,
+				 cube_errno_text(code));
+	*ret_fd = cube_steal_fd(&fd);
+	*ret_box = cube_steal(box);
+	return 0;
+}
+
 int docker_root(struct cube_backend *base, const char *id, struct cube_root *ret, struct cube_err *err)
 {
 	struct cube_docker *d = docker_of(base);
 	/* Its engine's other clients run commands in it, and copy files to it while it is stopped. */
 	struct cube_root root = {.fd = -1, .generation = 1, .id_count = UINT32_MAX, .shared = true};
-	cube_auto(cube_json_auto) json_t *box = NULL, *again = NULL;
-	int rc = docker_settle(d, id, err), pid;
+	cube_auto(cube_json_auto) json_t *box = NULL;
+	int rc = docker_settle(d, id, err);
 
-	if (rc == 0)
-		rc = docker_box_get(d, id, NULL, &box, err);
 	if (rc < 0)
 		return rc;
-	pid = docker_box_pid(box);
-	root.fd = pid != 0 ? root_of_process(pid) : docker_layers_mount(box);
-	rc = root.fd < 0 ? root.fd : docker_box_get(d, id, NULL, &again, err);
-	if (root.fd >= 0 && rc == 0 && docker_box_pid(again) != pid)
-		rc = -EBUSY;
-	if (rc == 0)
-		root.generation = docker_box_generation(box);
-	if (rc == 0)
-		rc = docker_volume_mounts(box, &root);
+	for (int i = 0; (rc = root_open(d, id, &root.fd, &box, err)) == -EBUSY && i < ROOT_TRIES; i++)
+		(void)poll(NULL, 0, ROOT_LOOK_MS);
+	if (rc < 0)
+		return rc;
+	root.generation = docker_box_generation(box);
+	rc = docker_volume_mounts(box, &root);
 	if (rc == 0)
 		rc = root_devices(d, &root);
 	if (rc == 0)
@@ -153,7 +184,7 @@ int docker_root(struct cube_backend *base, const char *id, struct cube_root *ret
 	if (rc < 0) {
 		cube_root_close(&root);
 		return cube_fail(err, rc, "the files of sandbox %s cannot be reached: %s", id,
-				 rc == -EBUSY ? "it is just being started or stopped" : cube_errno_text(rc));
+				 cube_errno_text(rc));
 	}
 	*ret = root;
 	return 0;
