@@ -138,6 +138,27 @@ for when in run after; do
 	wait_for 60 state_is dev stopped
 	engine_dies "$when" POST /start start
 done
+# a checkpoint is there whole or not at all, and a restore that was cut off has one of the two states
+CP=$MNT/dev/checkpoints
+put "$MNT/dev/ctl" 'stop 0'
+wait_for 60 eval 'put "$MNT/dev/ctl" start'
+run dev 'echo old >/workspace/f' >"$WORK/out"
+engine_dies after POST /commit 'checkpoint cut'
+mkdir "$CP/one"
+for when in run after; do
+	run dev 'echo new >/workspace/f' >"$WORK/out"
+	engine_dies "$when" POST /rename 'restore one'
+	check_match "$(run dev 'cat /workspace/f')" '^(old|new)$'
+	put "$MNT/dev/ctl" 'restore one'
+	check_eq "$(run dev 'cat /workspace/f')" old
+	wait_for 60 boxes_are 1
+done
+[ ! -e "$CP/cut" ] || put "$MNT/dev/ctl" 'restore cut'
+check_eq "$(run dev 'cat /workspace/f')" old
+rmdir "$CP"/*
+mkdir "$CP/cut" # its name is free, whichever it was
+rmdir "$CP/cut"
+
 for when in run after; do
 	faults "POST /containers/create $when kill -KILL \$(cat $D/pid)"
 	check_not put "$MNT/ctl" 'create gone' 2>"$WORK/said"
