@@ -157,6 +157,10 @@ void cube_files_names(struct cube_files_space *s, uint64_t id,
 void cube_files_quiet(struct cube_files *f, bool quiet);
 /* It may be mapped for writing from now on, by who need not say when he is done: its attributes are not kept any more. */
 void cube_files_mapped(struct cube_files_handle *h);
+/* @id is about to be opened: does what the front end has cached of its data, since an open before this one, still hold?
+ * Nothing has run in its tree since then that could have written a page without any event; what else changes it is to be
+ * found by the attributes. If not, the cache is to be emptied by this open. Any thread. */
+bool cube_files_holds_pages(struct cube_files_space *s, uint64_t id);
 /* From now on: others show it too, and may change it behind this one's back. What was kept is told to be old. */
 void cube_files_keep_nothing(struct cube_files *f);
 

@@ -86,6 +86,7 @@ struct cube_files {
 	atomic_uint refs; /* each node has one */
 	atomic_bool detached;
 	atomic_bool quiet;            /* nothing runs in it; cleared under watch.lock */
+	atomic_ulong runs;            /* how often it was quiet no more */
 	atomic_bool asked;            /* whether it is quiet, since it was last said */
 	atomic_bool unkept;           /* nothing of it may be kept any more */
 	atomic_bool keeps;            /* something of it was to be kept */
@@ -159,7 +160,8 @@ struct cube_fnode {
 		*gone; /* directories: removed through us; as it was at its end. Under space.lock, set once */
 	uint32_t kept, kept_seq;               /* its record (kept.c) */
 	struct cube_fwatched *_Atomic watched; /* set under watch.lock; NULL: it is not watched */
-	atomic_bool mapped;                    /* files: somebody outside may write pages of it, for ever */
+	_Atomic uint64_t pages; /* files: while what ran last is this, the front end's copy holds (pages.c) */
+	atomic_bool mapped;     /* files: somebody outside may write pages of it, for ever */
 };
 
 /* A name of a node. Found by (parent, name) while `hashed`; when it turned out to belong to another object

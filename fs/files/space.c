@@ -143,6 +143,7 @@ static int tree_attach(struct cube_files_space *s, struct cube_root *root, uint6
 	atomic_init(&f->refs, 1);
 	atomic_init(&f->detached, false);
 	atomic_init(&f->quiet, false);
+	atomic_init(&f->runs, 0);
 	atomic_init(&f->asked, false);
 	atomic_init(&f->unkept, false);
 	atomic_init(&f->keeps, false);

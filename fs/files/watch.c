@@ -423,6 +423,8 @@ void cube_files_quiet(struct cube_files *f, bool quiet)
 	if (w == NULL)
 		return;
 	(void)pthread_mutex_lock(&w->lock);
+	if (!quiet)
+		atomic_fetch_add(&f->runs, 1);
 	atomic_store(&f->quiet, quiet);
 	atomic_store(&f->asked, false);
 	(void)pthread_mutex_unlock(&w->lock);

@@ -67,7 +67,8 @@ static struct cube_fuse_open_out answer_real(const struct cube_fuse_real_open *o
 {
 	return (struct cube_fuse_open_out){.fh = o->fh,
 					   .open_flags = (o->id != 0 ? CUBE_FOPEN_PASSTHROUGH : 0) |
-							 (o->direct ? CUBE_FOPEN_DIRECT_IO : 0),
+							 (o->direct ? CUBE_FOPEN_DIRECT_IO : 0) |
+							 (o->keep ? CUBE_FOPEN_KEEP_CACHE : 0),
 					   .backing_id = o->id};
 }
 

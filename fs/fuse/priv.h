@@ -119,6 +119,7 @@ struct cube_fuse_real_open {
 	uint64_t fh;
 	int32_t id;  /* 0: it is served, else its data passes through */
 	bool direct; /* nothing of it is cached, and so no shared mapping can be made */
+	bool keep;   /* what is cached already still holds */
 };
 /* The reply for a real file. */
 int cube_fuse_reply_real(fuse_req_t req, const struct cube_fuse_real_open *o);

@@ -44,6 +44,7 @@ int cube_fuse_real_opened(const struct cube_fuse_args *a, uint64_t node, struct 
 		cube_files_mapped(h);
 	ret->id = real.backing;
 	ret->direct = cube_fuse_real_direct(a->f, node, a->fi.flags, real.backing);
+	ret->keep = real.backing == 0 && cube_files_holds_pages(a->f->files, node) && !ret->direct;
 	ret->fh = cube_fh_add(&a->f->fh, &real);
 	if (ret->fh != 0)
 		return 0;

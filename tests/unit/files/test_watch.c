@@ -319,6 +319,33 @@ static void test_mapped(void **state)
 	stage_close(&s);
 }
 
+/* What is cached of the data holds from one open to the next, both while the same nothing runs inside. */
+static void test_pages(void **state)
+{
+	struct told t;
+	struct stage s;
+	uint64_t id;
+
+	(void)state;
+	id = watch_file(&s, &t);
+	assert_false(cube_files_holds_pages(s.space, id));
+	assert_true(cube_files_holds_pages(s.space, id));
+	cube_files_quiet(s.tree, false);
+	assert_false(cube_files_holds_pages(s.space, id));
+	assert_false(cube_files_holds_pages(s.space, id));
+	cube_files_quiet(s.tree, true);
+	assert_false(cube_files_holds_pages(s.space, id)); /* it was cached while something ran */
+	assert_true(cube_files_holds_pages(s.space, id));
+	cube_files_quiet(s.tree, false); /* what ran between two opens is over when the second asks */
+	cube_files_quiet(s.tree, true);
+	assert_false(cube_files_holds_pages(s.space, id));
+	assert_true(cube_files_holds_pages(s.space, id));
+	cube_files_keep_nothing(s.tree);
+	assert_false(cube_files_holds_pages(s.space, id));
+	assert_false(cube_files_holds_pages(s.space, id + 1)); /* nobody's */
+	stage_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -326,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_barrier),     cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_no_watch),
 		cmocka_unit_test(test_directories), cmocka_unit_test(test_mapped),
+		cmocka_unit_test(test_pages),
 	};
 
 	stage_main();
