@@ -10,7 +10,7 @@ import json
 import socket
 import urllib.parse
 
-HEAD_MAX = 64 << 10
+HEAD_MAX, AHEAD = 64 << 10, 1 << 20  # AHEAD: bytes that may wait in memory for who reads
 REASONS = {200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 206: "Partial Content"}
 
 
@@ -26,7 +26,7 @@ class Reader(asyncio.StreamReader):
     """One that knows at once that its peer has closed, also while bytes are left in it."""
 
     def __init__(self):
-        super().__init__(limit=HEAD_MAX)
+        super().__init__(limit=AHEAD)
         self.gone = asyncio.Event()
 
     def feed_eof(self):
@@ -60,7 +60,7 @@ class Body:
                 yield data
 
     async def _plain(self):
-        data = await self._reader.read(min(self._left, 256 << 10))
+        data = await self._reader.read(min(self._left, AHEAD))
         if not data:
             raise Gone("the body ended early")
         self._left -= len(data)
@@ -131,6 +131,8 @@ async def read_head(reader):
         raise Gone("the head ended early") from None
     except asyncio.LimitOverrunError:
         raise Bad("the head is too large") from None
+    if len(data) > HEAD_MAX:
+        raise Bad("the head is too large")
     first, *lines = data.decode("latin-1").rstrip("\r\n").split("\r\n")
     headers = {}
     for line in lines:
@@ -218,13 +220,26 @@ async def close(writer):
         pass
 
 
+async def linger(request, reader, writer):
+    """An end that does not overtake the answer: one with bytes unread would be a reset, and those can be many."""
+    if request.done or not writer.can_write_eof():
+        return
+    writer.write_eof()
+    try:
+        async with asyncio.timeout(1):
+            while await reader.read(AHEAD):
+                pass
+    except (TimeoutError, OSError):
+        pass
+
+
 async def serve_connection(handler, reader, writer, outlet=None):
     """Requests of one connection, one after the other. @outlet(request, writer) chooses how answers leave."""
     try:
         while (request := await read_request(reader, writer)) is not None:
             keep = request.headers.get("connection", "").lower() != "close"
             if not await serve_one(handler, request, reader, outlet(request, writer) if outlet else Plain(writer), keep):
-                return
+                return await linger(request, reader, writer)
     except (Bad, Gone, OSError, asyncio.IncompleteReadError):
         pass
     finally:
@@ -236,8 +251,8 @@ async def serve_one(handler, request, reader, out, keep):
         answer = await handler(request)
         try:
             # A body that nobody wanted is read, so that the connection can be kept.
-            stays = keep and (hasattr(answer.body, "__aiter__") or await request.drained())
-            await send(out, request, answer, stays)
+            drained = hasattr(answer.body, "__aiter__") or await request.drained()
+            await send(out, request, answer, keep and drained)
         finally:
             if hasattr(answer.body, "aclose"):
                 await answer.body.aclose()

@@ -215,7 +215,7 @@ class Sandboxes:
     # ---- its daemon ----
 
     async def connect(self, sandbox, name="sock"):
-        return await asyncio.open_unix_connection(self.path(sandbox, name), limit=wire.HEAD_MAX)
+        return await asyncio.open_unix_connection(self.path(sandbox, name), limit=wire.AHEAD)
 
     async def tell(self, sandbox, method, path, value=None):
         """A request of the service's own to a box's daemon; its answer's body."""

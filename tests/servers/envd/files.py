@@ -14,7 +14,7 @@ import zlib
 from base import forms, rpc, wire
 from envd import entry, paths
 
-PIECE = 256 << 10
+PIECE = 1 << 20
 METADATA_MAX, KEY_MAX = 4096, 246
 
 

@@ -114,6 +114,10 @@ def test_refusals(box):
     assert (reply.status, reply.json()["code"]) == (404, "not_found")
     reply = box.ask("POST", "/process.Process/List", {}, X_Access_Token="wrong")
     assert (reply.status, reply.json()["code"]) == (401, 401)
+    # A refusal gets through, however much of the body is on its way.
+    for size in (1, 200 << 10, 8 << 20):
+        reply = box.ask("POST", "/files?path=/tmp/x", bytes(size), X_Access_Token="wrong", Content_Type="application/octet-stream")
+        assert reply.status == 401, reply.body
     assert box.run("true", Connect_Timeout_Ms="soon")[1]["error"]["code"] == "invalid_argument"
     assert box.run("sleep 100", Connect_Timeout_Ms="100")[1]["error"]["code"] == "deadline_exceeded"
     assert ask("GET", "/v2/sandboxes").status == 401
