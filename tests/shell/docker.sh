@@ -160,6 +160,19 @@ put "$MNT/dev/ctl" restart
 run dev 'echo again >> s' >"$WORK/out"
 check_eq "$(cat "$MNT/dev/workspace/s")" $'stopped\nmore\nagain'
 
+# ---- a template that starts a service is ready when it answers ----
+
+mkdir "$T/web"
+put "$T/web/ctl" 'import id:cubefs-test'
+put "$T/web/start" 'exec httpd -f -p 127.0.0.1:80 -h /etc'
+put "$T/web/ready" 'port 80'
+put "$T/web/services" 'http 80'
+put "$MNT/ctl" 'create served template=web'
+check_eq "$(curl -sS "$(sed 's,/?,/name?,' "$MNT/served/ports/80/url")")" test
+check_eq "$(field "$MNT/served/ports/80/status" name)" http
+rmdir "$MNT/served"
+wait_for 20 rmdir "$T/web" 2>"$WORK/said"
+
 # ---- ports: what listens inside is reached without a network, and by whom it is told ----
 
 mkdir "$MNT/dev/ports/8000" "$MNT/dev/jobs/serve"
