@@ -314,11 +314,14 @@ start_service() { # PROGRAM [OPTION...]
 # The npm package of an official client, for scripts of tests/servers/proof, which are copied to $WORK/proof: packages
 # are looked for beside a script, and those are below build/.
 require_clients() { # PACKAGE
-	local dir
+	local dir bin
 	for dir in "$CUBEFS_BUILD_DIR/node" "$CUBEFS_BUILD_DIR/../node"; do
 		[ -d "$dir/node_modules/$1" ] || continue
 		cp -r "$SERVERS/proof" "$WORK"
 		ln -s "$dir/node_modules" "$WORK/node_modules"
+		for bin in "$WORK"/node_modules/node-linux-*/bin; do # installed where this machine's own is too old
+			[ ! -d "$bin" ] || PATH=$bin:$PATH
+		done
 		return
 	done
 	skip "the npm package $1 is not there: tests/run.sh installs tests/servers/package.json below build/"
