@@ -132,8 +132,15 @@ static void probe_lacks(struct cube_docker *d, uint32_t caps, const char *why)
 /* How cube-init gets in, and why so. */
 static void probe_way_in(struct cube_docker *d)
 {
+	const uint32_t caps = CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS | CUBE_CAP_ADOPT;
+
 	if (*d->agent == '\0')
-		probe_lacks(d, CUBE_CAP_EXEC | CUBE_CAP_TTY | CUBE_CAP_USERS | CUBE_CAP_ADOPT, d->agent_why);
+		probe_lacks(d, caps, d->agent_why);
+	else if (d->engine.podman && !d->local)
+		probe_lacks(
+			d, caps,
+			"Podman ends a container's input when whoever was attached has gone: its agent is "
+			"reached by a unix socket of this machine alone");
 	else if (d->local)
 		(void)snprintf(d->base.way, sizeof(d->base.way), "bound in, reached by a socket");
 	else

@@ -100,3 +100,14 @@ rmdir "$MNT/dev"
 wait_for 20 eval '[ "$(boxes)" = 0 ]'
 stop_cubefs
 check_eq "$(ls -A "$STATE/backends/docker/cubes")" ''
+
+# ---- where it does not see this machine's files there are no commands, and that is said ----
+
+printf 'local = no\n' >>"$CONF"
+start_cubefs --config "$CONF"
+put "$MNT/ctl" 'create far'
+check_match "$(cat "$MNT/far/status")" "absent exec .*Podman ends a container's input"
+check_not test -e "$MNT/far/exec"
+rmdir "$MNT/far"
+wait_for 20 eval '[ "$(boxes)" = 0 ]'
+stop_cubefs
