@@ -21,7 +21,7 @@ static void ended_meanwhile(struct subject *s)
 	cube_link_eof(b.ear->link, r.start.job);
 	ear_close(b.ear);
 	b.ear = ear_open(&s->stage, b.id);
-	r.ear = b.ear;
+	run_adopt(&r, b.ear);
 	run_wait(&r);
 	assert_int_equal(ear_wait(b.ear, HEARD_UP, 0)->id, boot);
 	assert_int_equal(r.ended->end.code, 9);
@@ -45,12 +45,12 @@ static void runs_on(struct subject *s)
 	ear_wait_output(b.ear, r.start.job, 6);
 	ear_close(b.ear);
 	b.ear = ear_open(&s->stage, b.id);
-	r.ear = b.ear;
+	run_adopt(&r, b.ear);
 	assert_true(
 		heard_before(ear_wait(b.ear, HEARD_STARTED, r.start.job), ear_wait(b.ear, HEARD_SYNCED, 0)));
-	assert_true(ear_wait(b.ear, HEARD_OUTPUT, r.start.job)->total >= 6);
 	assert_int_equal(cube_link_input(b.ear->link, r.start.job, "second\n", 7), 7);
 	cube_link_eof(b.ear->link, r.start.job);
+	assert_true(ear_wait(b.ear, HEARD_OUTPUT, r.start.job)->total >= 6);
 	run_wait(&r);
 	assert_string_equal(r.out, "first\nsecond\n");
 	run_done(&r);
@@ -88,19 +88,19 @@ static void session_told(struct subject *s)
 	struct run r;
 
 	run_init(&r, b.ear, "cat; cd /tmp; export LATE=1");
-	r.start.session = 7;
+	r.start.session = b.session;
 	r.start.in = CUBE_STDIN_PIPE;
 	run_start(&r);
 	(void)ear_wait(b.ear, HEARD_STARTED, r.start.job);
 	cube_link_eof(b.ear->link, r.start.job);
 	ear_close(b.ear);
 	b.ear = ear_open(&s->stage, b.id);
-	r.ear = b.ear;
+	run_adopt(&r, b.ear);
 	run_wait(&r);
-	assert_string_equal(ear_wait(b.ear, HEARD_SESSION, 7)->cwd, "/tmp");
-	assert_true(heard_before(ear_wait(b.ear, HEARD_SESSION, 7), r.ended));
+	assert_string_equal(ear_wait(b.ear, HEARD_SESSION, b.session)->cwd, "/tmp");
+	assert_true(heard_before(ear_wait(b.ear, HEARD_SESSION, b.session), r.ended));
 	run_done(&r);
-	expect_output(&b, 7, "pwd; echo $LATE", "/tmp\n1\n");
+	expect_output(&b, b.session, "pwd; echo $LATE", "/tmp\n1\n");
 	bed_close(&b);
 }
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -76,6 +77,18 @@ static char *run_stream(const struct run *r, enum cube_stream stream, size_t *re
 		at += (uint64_t)n;
 	}
 	return text;
+}
+
+void run_adopt(struct run *r, struct ear *e)
+{
+	struct stat st;
+
+	r->ear = e;
+	(void)ear_wait(e, HEARD_STARTED, r->start.job);
+	assert_int_equal(fstat(r->start.out_fd, &st), 0);
+	assert_int_equal(cube_link_adopt(e->link, r->start.job, r->start.out_fd,
+					 run_merged(r) ? -1 : r->start.order_fd, (uint64_t)st.st_size, 0),
+			 0);
 }
 
 void run_wait(struct run *r)

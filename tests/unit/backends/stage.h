@@ -110,6 +110,8 @@ void run_init(struct run *r, struct ear *e, const char *text);
 /* The same for words, NULL ended. @words holds the text. */
 void run_init_argv(struct run *r, struct ear *e, const char *words, size_t len);
 void run_start(struct run *r);
+/* It goes on at another link, where that has to know where to its output goes; there was nothing on stderr. */
+void run_adopt(struct run *r, struct ear *e);
 /* Until it has ended. */
 void run_wait(struct run *r);
 /* Both; asserts how it ended. */
