@@ -21,6 +21,7 @@
 #define GROUP_MAX_DESCENDANTS "4096" /* groups that a sandbox can make for its jobs */
 #define GROUP_PERIOD_US       100000
 #define GROUP_FREEZE_MS       5000
+#define GROUP_FREEZE_LOOKS    20 /* a millisecond apart, before they are further apart */
 #define GROUP_PATH            128
 
 int cube_local_group_file(int tree, const char *id, const char *file, int flags)
@@ -258,7 +259,7 @@ int cube_local_group_freeze(const struct cube_local_cgroups *c, const char *id, 
 {
 	uint64_t end = cube_clock_mono() + GROUP_FREEZE_MS * UINT64_C(1000000);
 	struct pollfd p = {.fd = cube_cancel_fd(cancel), .events = POLLIN};
-	int rc = group_ask_freeze(c, id, on), wait_ms = 1;
+	int rc = group_ask_freeze(c, id, on), wait_ms = 1, looks = 0;
 
 	while (rc == 0 && cube_local_group_frozen(c, id) != on) {
 		if (cube_clock_mono() > end)
@@ -267,7 +268,8 @@ int cube_local_group_freeze(const struct cube_local_cgroups *c, const char *id, 
 			rc = -EINTR;
 		else if (c->v2 < 0)
 			rc = group_ask_freeze(c, id, on); /* v1 tries once for each time it is asked */
-		if (wait_ms < 20)
+		/* Whoever stands still waits for what is done meanwhile: most are still after a millisecond or two. */
+		if (++looks > GROUP_FREEZE_LOOKS && wait_ms < 20)
 			wait_ms *= 2;
 	}
 	if (rc < 0)

@@ -215,17 +215,23 @@ static void take_sync(const struct cube_local *b)
 }
 
 /* The intention stands in the record before: a daemon that is killed meanwhile leaves a sandbox that stands still,
- * and the next one has it go on. */
+ * and the next one has it go on. *ret_at: when it was told to stand still, or went on; writing the record is before and
+ * behind that. */
 static int take_still(struct cube_local *b, struct local_cube *c, bool on, struct cube_cancel *cancel,
-		      struct cube_err *err)
+		      uint64_t *ret_at, struct cube_err *err)
 {
 	int rc = 0;
 
 	c->rec.taking = true;
 	if (on)
 		rc = cube_local_cube_save(c, err);
+	if (on && rc == 0)
+		take_sync(b);
+	*ret_at = cube_clock_mono();
 	if (rc == 0)
 		rc = cube_local_cube_freeze(b, c, on, cancel, err);
+	if (!on)
+		*ret_at = cube_clock_mono();
 	if (on == (rc == 0))
 		return rc; /* it stands still; or does not go on, and the next look tries again */
 	c->rec.taking = false;
@@ -235,10 +241,12 @@ static int take_still(struct cube_local *b, struct local_cube *c, bool on, struc
 
 void cube_local_checkpoint_thaw(struct cube_local *b, struct local_cube *c)
 {
+	uint64_t at;
+
 	if (!c->rec.taking)
 		return;
 	if (cube_local_cube_runs(c)) {
-		(void)take_still(b, c, false, NULL, NULL);
+		(void)take_still(b, c, false, NULL, &at, NULL);
 		return;
 	}
 	c->rec.taking = false;
@@ -278,22 +286,20 @@ static int take_copy(struct cube_local *b, struct local_cube *c, const struct cu
 {
 	bool moves = cube_local_cube_runs(c) && !c->rec.still && !cube_local_group_frozen(&b->cgroups, c->id);
 	struct cube_err thaw = {0};
-	uint64_t since = 0, until = 0;
+	uint64_t since = 0, until = 0, on_again = 0;
 	int rc = 0;
 
 	if (moves) {
-		take_sync(b);
-		since = cube_clock_mono();
+		rc = take_still(b, c, true, cancel, &since, err);
 		until = b->freeze_limit_ms ? since + b->freeze_limit_ms * UINT64_C(1000000) : 0;
-		rc = take_still(b, c, true, cancel, err);
 		if (rc < 0)
 			return rc;
 	}
 	rc = take_sets(b, c, take, until, cancel, err);
-	if (moves && take_still(b, c, false, NULL, &thaw) < 0)
+	if (moves && take_still(b, c, false, NULL, &on_again, &thaw) < 0)
 		cube_log(CUBE_LOG_ERROR, "local", "sandbox %s does not go on after a checkpoint: %s", c->id,
 			 thaw.text);
-	*ret_still_ms = moves ? (uint32_t)((cube_clock_mono() - since) / 1000000) : 0;
+	*ret_still_ms = moves ? (uint32_t)((on_again - since) / 1000000) : 0;
 	return rc;
 }
 
