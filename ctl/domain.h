@@ -78,6 +78,8 @@ struct cube_domain_watcher {
 	void (*files_quiet)(void *ctx, struct cube_cube *c, bool quiet);
 	/* NULL: the data of files below files/ passes through the kernel alone; else why it is served. */
 	const char *(*files_served)(void *ctx);
+	/* Does the kernel keep names and attributes below files/? "yes", "some: WHY NOT ALL", "no: WHY". */
+	const char *(*files_kept)(void *ctx);
 };
 
 /* What the verbs mkdir, rmdir and mv do: the operations of the tree that is shown, on the paths in

@@ -184,7 +184,7 @@ static void show_files(struct cube_cube *c, struct cube_buf *out)
 	if (why != NULL)
 		cube_buf_printf(out, "%s; while something runs inside, a shared writable mapping is refused",
 				why);
-	cube_buf_addc(out, '\n');
+	cube_buf_printf(out, "\nfiles_kept %s\n", w->files_kept(w->ctx));
 }
 
 int cube_show_status(struct cube_cube *c, struct cube_buf *out)

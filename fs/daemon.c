@@ -257,7 +257,7 @@ static int daemon_open_fs(struct daemon *d, struct cube_err *err)
 		return cube_fail(err, -ENOMEM, "out of memory");
 	fuse.files = to.files = d->files;
 	if (o->fuse_fd >= 0) {
-		r = cube_fuse_conf(o->conf, &fuse.kernel_keeps, err);
+		r = cube_fuse_conf(o->conf, &fuse.keeps, err);
 		if (r == 0)
 			r = cube_fuse_new(&fuse, &d->fuse, err);
 		if (r < 0)

@@ -141,6 +141,8 @@ struct cube_files_watcher {
 /* Once, before the first request. A descriptor that is readable when there is something to be told; it stays the
  * space's. -errno: nothing is kept. */
 int cube_files_watch(struct cube_files_space *s, const struct cube_files_watcher *to);
+/* Was the last that was to be watched refused, since there is no more room for watches? */
+bool cube_files_watch_short(const struct cube_files_space *s);
 /* All that has happened has been told when this returns. To be called before anybody is told that something inside is
  * done. Any thread, no lock held that the watcher's functions take. */
 void cube_files_tell(struct cube_files_space *s);

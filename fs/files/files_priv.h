@@ -415,6 +415,8 @@ void cube_fkept_lock_gone(struct cube_files_space *s, uint32_t record);
 bool cube_fwatch_names(struct cube_fnode *dir, int fd);
 /* 1: the attributes of @n may be kept, as they are in *ret (for what is constant: as they are anywhere). 0: not. */
 int cube_fwatch_stat(struct cube_fnode *n, struct stat *ret);
+/* We have done to that name of @dir what its inotify event @mask says: the kernel knows. */
+void cube_fwatch_did(struct cube_fnode *dir, const char *name, uint32_t mask);
 /* The node is about to be freed. */
 void cube_fwatch_gone_locked(struct cube_fnode *n);
 /* Nothing of the tree is to be kept any more: it was marked so before. */

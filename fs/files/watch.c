@@ -33,6 +33,7 @@
 
 #define WATCH_MAX    65536u
 #define WATCH_BUFFER (64 << 10)
+#define WATCH_OWN    1024 /* names of a directory that we have taken away and whose events are under way */
 #define WATCH_NAMES  (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR)
 #define WATCH_ATTR   (IN_OPEN | IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF | IN_ONESHOT)
 
@@ -41,6 +42,15 @@ struct cube_fwatched {
 	struct cube_fwatched *next; /* of the same watch */
 	struct cube_fnode *n;
 	int wd;
+	struct watch_own *own, **own_end; /* the earliest first; under watch.lock */
+	unsigned n_own;
+};
+
+/* A name that went by our doing, which the kernel knows. */
+struct watch_own {
+	struct watch_own *next;
+	uint32_t mask; /* of its event */
+	char name[];
 };
 
 struct cube_fwatch {
@@ -50,6 +60,7 @@ struct cube_fwatch {
 	struct cube_imap *by_wd; /* -> the first of them */
 	atomic_uint n;
 	unsigned max;
+	atomic_bool is_short; /* the last that was to be watched could not be */
 	_Alignas(struct inotify_event) char events[WATCH_BUFFER]; /* under `telling` */
 };
 
@@ -60,6 +71,73 @@ struct watch_news {
 	bool is_name, created, again;
 	char name[];
 };
+
+/* ---- what we did ourselves ---- */
+
+/* The @at-th's successor takes its place. */
+static void own_drop_locked(struct cube_fwatched *e, struct watch_own **at)
+{
+	struct watch_own *o = *at;
+
+	*at = o->next;
+	if (*at == NULL)
+		e->own_end = at;
+	e->n_own--;
+	cube_free(o);
+}
+
+/* Is that event of what we did? A name that has come since makes whatever is left of it another's: our event was read
+ * before it was noted here. */
+static bool own_event_locked(struct cube_fwatched *e, const struct inotify_event *v)
+{
+	const bool came = (v->mask & (IN_CREATE | IN_MOVED_TO)) != 0;
+
+	for (struct watch_own **at = &e->own; *at != NULL;) {
+		const bool same = strcmp((*at)->name, v->name) == 0;
+		const bool ours = same && ((*at)->mask & v->mask) != 0;
+
+		if (ours || (same && came))
+			own_drop_locked(e, at);
+		else
+			at = &(*at)->next;
+		if (ours)
+			return true;
+	}
+	return false;
+}
+
+/* Behind the system call: who reads its event before is told what he knows. */
+void cube_fwatch_did(struct cube_fnode *dir, const char *name, uint32_t mask)
+{
+	struct cube_fwatch *w = dir->tree->space->watch;
+	size_t size = strlen(name) + 1;
+	struct cube_fwatched *e;
+	struct watch_own *o;
+
+	if (w == NULL || atomic_load(&dir->watched) == NULL)
+		return;
+	o = cube_malloc(sizeof(*o) + size);
+	if (o == NULL)
+		return;
+	*o = (struct watch_own){.mask = mask};
+	memcpy(o->name, name, size);
+	(void)pthread_mutex_lock(&w->lock);
+	e = atomic_load(&dir->watched);
+	if (e != NULL && e->n_own < WATCH_OWN) {
+		*e->own_end = cube_steal(o);
+		e->own_end = &(*e->own_end)->next;
+		e->n_own++;
+	}
+	(void)pthread_mutex_unlock(&w->lock);
+	cube_free(o);
+}
+
+static void watched_free(struct cube_fwatched *e)
+{
+	while (e->own != NULL)
+		own_drop_locked(e, &e->own);
+	cube_free(e);
+}
 
 /* ---- the table of watches ---- */
 
@@ -80,7 +158,7 @@ static void watch_drop_locked(struct cube_fwatch *w, struct cube_fwatched *e, bo
 	}
 	atomic_store(&e->n->watched, NULL);
 	atomic_fetch_sub(&w->n, 1);
-	cube_free(e);
+	watched_free(e);
 }
 
 void cube_fwatch_gone_locked(struct cube_fnode *n)
@@ -109,7 +187,7 @@ static bool watch_add_locked(struct cube_fwatch *w, struct cube_fnode *n, int wd
 		cube_free(e);
 		return false;
 	}
-	*e = (struct cube_fwatched){.next = first, .n = n, .wd = wd};
+	*e = (struct cube_fwatched){.next = first, .n = n, .wd = wd, .own_end = &e->own};
 	atomic_store(&n->watched, e);
 	atomic_fetch_add(&w->n, 1);
 	return true;
@@ -129,11 +207,16 @@ static bool watch_node_locked(struct cube_fwatch *w, struct cube_fnode *n, int f
 	char path[CUBE_FD_PATH];
 	int wd;
 
-	if (!watch_may(n) || (e == NULL && atomic_load(&w->n) >= w->max))
+	if (!watch_may(n))
 		return false;
+	if (e == NULL && atomic_load(&w->n) >= w->max) {
+		atomic_store(&w->is_short, true);
+		return false;
+	}
 	if (mask == WATCH_ATTR && !atomic_load(&n->tree->quiet))
 		return false; /* whoever begins to run inside clears it under this lock first */
 	wd = inotify_add_watch(w->fd, cube_fstep_path(fd, path), mask);
+	atomic_store(&w->is_short, wd < 0 && errno == ENOSPC);
 	if (wd < 0 || (e != NULL && e->wd == wd))
 		return wd >= 0;
 	*ret_news = e != NULL;
@@ -241,6 +324,8 @@ static bool watch_event_locked(struct cube_fwatch *w, const struct inotify_event
 		const bool dir = cube_fnode_is_dir(e->n);
 
 		next = e->next;
+		if (dir && v->len > 0 && own_event_locked(e, v))
+			continue;
 		if (dir && v->len > 0)
 			ok = news_add(end, e->n->id, v->name, v->mask);
 		else if (!dir)
@@ -275,7 +360,7 @@ static int watch_take_all(void *ctx, uint64_t wd, void *value)
 		next = e->next;
 		atomic_store(&e->n->watched, NULL);
 		atomic_fetch_sub(&w->n, 1);
-		cube_free(e);
+		watched_free(e);
 	}
 	(void)inotify_rm_watch(w->fd, (int)wd);
 	return 0;
@@ -428,6 +513,11 @@ void cube_files_quiet(struct cube_files *f, bool quiet)
 	atomic_store(&f->quiet, quiet);
 	atomic_store(&f->asked, false);
 	(void)pthread_mutex_unlock(&w->lock);
+}
+
+bool cube_files_watch_short(const struct cube_files_space *s)
+{
+	return s->watch != NULL && atomic_load(&s->watch->is_short);
 }
 
 /* ---- its beginning and end ---- */

@@ -60,7 +60,8 @@ static bool call_waits(const struct cube_fuse *f, enum cube_req_op op)
 {
 	if (op == CUBE_REQ_WRITE || op == CUBE_REQ_FLUSH)
 		return true;
-	return f->o.kernel_keeps && (op == CUBE_REQ_READ || op == CUBE_REQ_POLL || op == CUBE_REQ_GETATTR);
+	return cube_fuse_watch_keeps(&f->watch) &&
+	       (op == CUBE_REQ_READ || op == CUBE_REQ_POLL || op == CUBE_REQ_GETATTR);
 }
 
 static void call_done(struct cube_req *r, int result)

@@ -21,13 +21,13 @@ void cube_fuse_doctor(const struct cube_conf *conf,
 		      void (*say)(void *ctx, bool ok, const char *what, const char *fix), void *ctx)
 {
 	struct cube_err err = {0};
-	bool keeps;
+	enum cube_fuse_keeps keeps;
 
 	if (cube_fuse_conf(conf, &keeps, &err) < 0)
 		say(ctx, false, err.text, "correct section [files] of the configuration, see cubefs.conf(5)");
-	else if (keeps && doctor_can_be_told())
+	else if (keeps == CUBE_FUSE_KEEPS_ASKED && doctor_can_be_told())
 		say(ctx, true, "[files] keep=yes: the kernel can be told what is old", NULL);
-	else if (keeps)
+	else if (keeps == CUBE_FUSE_KEEPS_ASKED)
 		say(ctx, false, "[files] keep=yes: this kernel cannot be told what is old and keeps nothing",
 		    "use Linux 6.16 or later, or take the line out");
 }

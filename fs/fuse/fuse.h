@@ -14,21 +14,28 @@
 
 struct cube_fuse;
 
+/* What the kernel keeps of real files (watch.c). */
+enum cube_fuse_keeps {
+	CUBE_FUSE_KEEPS_NOTHING,
+	CUBE_FUSE_KEEPS_IF_IT_CAN, /* where nothing is set */
+	CUBE_FUSE_KEEPS_ASKED,     /* for: where it cannot, that is worth a warning */
+};
+
 struct cube_fuse_options {
 	struct cube_loop *loop;
 	struct cube_files_space *files;
-	int fd;                   /* /dev/fuse, mounted; stays the caller's */
-	struct cube_keep *keep;   /* what outlives this worker; stays the caller's. NULL: nothing does */
-	uid_t uid;                /* who mounted */
-	bool kernel_keeps;        /* cube_fuse_conf */
-	bool debug;               /* libfuse's trace of requests */
-	void (*ready)(void *ctx); /* the kernel and we agree: the mount can be used. On a worker thread */
+	int fd;                     /* /dev/fuse, mounted; stays the caller's */
+	struct cube_keep *keep;     /* what outlives this worker; stays the caller's. NULL: nothing does */
+	uid_t uid;                  /* who mounted */
+	enum cube_fuse_keeps keeps; /* cube_fuse_conf */
+	bool debug;                 /* libfuse's trace of requests */
+	void (*ready)(void *ctx);   /* the kernel and we agree: the mount can be used. On a worker thread */
 	void *ctx;
 };
 
 /* The section [files] of the configuration (NULL: none): are names and attributes of real files left to the kernel's
  * cache until it is told that they are old? Else it asks each time. -EINVAL. */
-int cube_fuse_conf(const struct cube_conf *conf, bool *ret_kernel_keeps, struct cube_err *err);
+int cube_fuse_conf(const struct cube_conf *conf, enum cube_fuse_keeps *ret, struct cube_err *err);
 
 /* What `cubefs doctor` says about that section: nothing where it asks for nothing. */
 void cube_fuse_doctor(const struct cube_conf *conf,

@@ -25,6 +25,7 @@ struct cube_fuse_watch {
 	int stop;
 	pthread_t thread;
 	bool started;
+	const char *why; /* nothing is kept; NULL: something is */
 };
 
 struct cube_fuse {
@@ -206,6 +207,9 @@ void cube_fuse_notify_ask(struct cube_fuse_notify *n, uint64_t id);
 void cube_fuse_watch_init(struct cube_fuse_watch *w, struct cube_fuse *f);
 void cube_fuse_watch_start(struct cube_fuse_watch *w, unsigned minor); /* with INIT, of that protocol */
 void cube_fuse_watch_stop(struct cube_fuse_watch *w);
+bool cube_fuse_watch_keeps(const struct cube_fuse_watch *w);
+/* "yes", "some: WHY NOT ALL" or "no: WHY"; of static memory. */
+const char *cube_fuse_watch_kept(const struct cube_fuse_watch *w);
 /* No name that the kernel has is believed any more: it asks again. */
 void cube_fuse_watch_epoch(struct cube_fuse *f);
 

@@ -143,6 +143,13 @@ static const char *session_served(void *ctx)
 	return cube_fuse_pass_why_not(&f->pass);
 }
 
+static const char *session_kept(void *ctx)
+{
+	const struct cube_fuse *f = ctx;
+
+	return cube_fuse_watch_kept(&f->watch);
+}
+
 static bool session_behind(void *ctx, void (*told)(void *arg), void *arg)
 {
 	struct cube_fuse *f = ctx;
@@ -157,7 +164,8 @@ struct cube_tree_watcher cube_fuse_watcher(struct cube_fuse *f)
 					  .entry = session_entry_changed,
 					  .served = session_served,
 					  .behind = session_behind,
-					  .keeps = f->o.kernel_keeps};
+					  .kept = session_kept,
+					  .keeps = f->o.keeps != CUBE_FUSE_KEEPS_NOTHING};
 }
 
 /* What the kernel keeps of it was found by the worker before, who is not there to say that it is old. */
@@ -182,7 +190,7 @@ static int session_go_on(struct cube_fuse *f)
 		return r < 0 ? r : -EIO;
 	fuse_session_process_buf(f->se, &buf);
 	cube_wire_served(&f->wire);
-	if (f->o.kernel_keeps)
+	if (f->o.keeps != CUBE_FUSE_KEEPS_NOTHING)
 		cube_files_each(f->files, session_forgotten, f);
 	cube_free(buf.mem); /* libfuse has it from malloc, as we do */
 	r = cube_fuse_life_go_on(&f->life);

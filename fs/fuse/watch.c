@@ -82,16 +82,18 @@ static void *watch_thread(void *arg)
 	return NULL;
 }
 
-int cube_fuse_conf(const struct cube_conf *conf, bool *ret_kernel_keeps, struct cube_err *err)
+int cube_fuse_conf(const struct cube_conf *conf, enum cube_fuse_keeps *ret, struct cube_err *err)
 {
 	static const char *const known[] = {"keep", NULL};
 	const struct cube_conf_section *s = conf != NULL ? cube_conf_find(conf, "files") : NULL;
 	const char *word = cube_conf_get(s, "keep");
-	int keep = 0, r = cube_conf_check(s, known, err);
+	int keep = 1, r = cube_conf_check(s, known, err);
 
 	if (r == 0 && word != NULL && cube_num_bool(word, &keep) < 0)
 		r = cube_fail(err, -EINVAL, "configuration: [files] keep=%s: yes or no", word);
-	*ret_kernel_keeps = r == 0 && keep != 0;
+	*ret = keep == 0      ? CUBE_FUSE_KEEPS_NOTHING
+	       : word != NULL ? CUBE_FUSE_KEEPS_ASKED
+			      : CUBE_FUSE_KEEPS_IF_IT_CAN;
 	return r;
 }
 
@@ -105,16 +107,33 @@ void cube_fuse_watch_start(struct cube_fuse_watch *w, unsigned minor)
 	const struct cube_files_watcher to = {
 		.ctx = w->f, .name = watch_name, .attr = watch_attr, .all = watch_all, .ask = watch_ask};
 
-	if (!w->f->o.kernel_keeps)
-		return;
-	if (minor < WATCH_MINOR) {
-		cube_log(CUBE_LOG_WARNING, "fuse", "keep=yes: this kernel cannot be told; it keeps nothing");
-		return;
+	if (w->f->o.keeps == CUBE_FUSE_KEEPS_NOTHING) {
+		w->why = "no: [files] keep=no";
+	} else if (minor < WATCH_MINOR) {
+		w->why = "no: this kernel cannot be told what is old (Linux 6.16)";
+	} else {
+		w->stop = eventfd(0, EFD_CLOEXEC);
+		w->fd = w->stop < 0 ? -1 : cube_files_watch(w->f->files, &to);
+		w->started = w->fd >= 0 && pthread_create(&w->thread, NULL, watch_thread, w) == 0;
+		w->why = w->started ? NULL : "no: this user has no inotify instance left";
 	}
-	w->stop = eventfd(0, EFD_CLOEXEC);
-	w->fd = w->stop < 0 ? -1 : cube_files_watch(w->f->files, &to);
-	w->started = w->fd >= 0 && pthread_create(&w->thread, NULL, watch_thread, w) == 0;
-	cube_log(CUBE_LOG_INFO, "fuse", "names and attributes are kept: %s", w->started ? "yes" : "no");
+	if (w->why != NULL && w->f->o.keeps != CUBE_FUSE_KEEPS_NOTHING)
+		cube_log(w->f->o.keeps == CUBE_FUSE_KEEPS_ASKED ? CUBE_LOG_WARNING : CUBE_LOG_INFO, "fuse",
+			 "keep=yes: %s", w->why + strlen("no: "));
+}
+
+bool cube_fuse_watch_keeps(const struct cube_fuse_watch *w)
+{
+	return w->started;
+}
+
+const char *cube_fuse_watch_kept(const struct cube_fuse_watch *w)
+{
+	if (w->why != NULL)
+		return w->why;
+	return cube_files_watch_short(w->f->files)
+		       ? "some: this user has no inotify watches left (fs.inotify.max_user_watches)"
+		       : "yes";
 }
 
 void cube_fuse_watch_stop(struct cube_fuse_watch *w)

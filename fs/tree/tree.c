@@ -116,6 +116,13 @@ static void tree_files_quiet(void *ctx, struct cube_cube *c, bool quiet)
 		cube_attach_quiet(o, quiet);
 }
 
+static const char *tree_files_kept(void *ctx)
+{
+	const struct cube_tree *t = ctx;
+
+	return t->watcher.kept != NULL ? t->watcher.kept(t->watcher.ctx) : "no: no mount shows them";
+}
+
 static const char *tree_files_served(void *ctx)
 {
 	const struct cube_tree *t = ctx;
@@ -192,7 +199,8 @@ struct cube_tree *cube_tree_new(const struct cube_tree_options *o)
 							  .entry_changed = tree_entry_changed,
 							  .files_used = tree_files_used,
 							  .files_quiet = tree_files_quiet,
-							  .files_served = tree_files_served};
+							  .files_served = tree_files_served,
+							  .files_kept = tree_files_kept};
 	o->domain->paths = (struct cube_domain_paths){.ctx = t, .start = cube_path_start};
 	return t;
 fail:

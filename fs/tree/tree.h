@@ -20,6 +20,8 @@ struct cube_tree_watcher {
 	/* NULL: the data of real files does not come by; else why it does (constant). May be asked under the lock,
 	 * blocks on nothing. */
 	const char *(*served)(void *ctx);
+	/* Likewise: does the kernel keep names and attributes of real files? "yes", "some: WHY NOT ALL", "no: WHY". */
+	const char *(*kept)(void *ctx);
 	/* Has something been queued by `entry` that is not told yet? Then @told(@arg) is called behind it, on a thread
 	 * of the front end's; else false, and it is not. No lock held. NULL: never. */
 	bool (*behind)(void *ctx, void (*told)(void *arg), void *arg);

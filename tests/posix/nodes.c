@@ -182,6 +182,19 @@ static void nodes_flags(void)
 	OK(close(fd));
 }
 
+/* Nobody has said that anything is done inside: it is seen outside a moment later. */
+static bool nodes_goes(const char *name)
+{
+	struct stat st;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		if (stat(name, &st) < 0)
+			return errno == ENOENT;
+		(void)usleep(10000);
+	}
+	return false;
+}
+
 static void nodes_both_sides(void)
 {
 	struct stat a, b;
@@ -199,6 +212,7 @@ static void nodes_both_sides(void)
 	OK(rename(suite_inner("f"), suite_inner("moved")));
 	IS(suite_has("moved", "text"), true);
 	OK(unlink(suite_inner("h")));
+	IS(nodes_goes("h"), true);
 	FAILS(ENOENT, open("h", O_RDONLY));
 	OK(mkdir(suite_inner("d"), 0755));
 	(void)suite_file("d/in", "in");

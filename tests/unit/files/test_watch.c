@@ -291,6 +291,51 @@ static void test_directories(void **state)
 	stage_close(&s);
 }
 
+/* What we take away ourselves is known, and not told; what others do to the same name is, before and behind it. */
+static void test_own(void **state)
+{
+	struct cube_files_entry e;
+	struct told t;
+	struct stage s;
+	uint64_t d;
+
+	(void)state;
+	watch_it(&s, &t);
+	d = stage_node(&s, "d");
+	assert_int_equal(stage_lookup(&s, "d/f", &e), 0);
+	assert_int_equal(cube_files_unlink(s.space, d, "f"), 0);
+	cube_files_tell(s.space);
+	assert_int_equal(t.names, 0);
+	stage_write(&s, "d/f", "");
+	assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
+	cube_files_tell(s.space);
+	assert_int_equal(t.names, 2);
+	for (int early = 0; early < 2;
+	     early++) { /* others, we, others; and our event is read before the rest or not */
+		stage_write(&s, "d/f", "");
+		assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
+		stage_write(&s, "d/f", "");
+		assert_int_equal(cube_files_unlink(s.space, d, "f"), 0);
+		if (early)
+			cube_files_tell(s.space);
+		stage_write(&s, "d/f", "");
+		cube_files_tell(s.space);
+		t.names = 0;
+		assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
+		cube_files_tell(s.space);
+		assert_int_equal(t.names, 1);
+	}
+	stage_mkdir(&s, "d/e");
+	cube_files_tell(s.space);
+	t.names = 0;
+	assert_int_equal(cube_files_rename(s.space, d, "e", d, "g", 0), 0);
+	cube_files_tell(s.space);
+	assert_int_equal(cube_files_rmdir(s.space, d, "g"), 0);
+	cube_files_tell(s.space);
+	assert_int_equal(t.names, 1); /* that it has come */
+	stage_close(&s);
+}
+
 /* Who has had it open for both outside may have it mapped, for ever. */
 static void test_mapped(void **state)
 {
@@ -352,8 +397,8 @@ int main(void)
 		cmocka_unit_test(test_names),       cmocka_unit_test(test_last_gone),
 		cmocka_unit_test(test_barrier),     cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_no_watch),
-		cmocka_unit_test(test_directories), cmocka_unit_test(test_mapped),
-		cmocka_unit_test(test_pages),
+		cmocka_unit_test(test_directories), cmocka_unit_test(test_own),
+		cmocka_unit_test(test_mapped),      cmocka_unit_test(test_pages),
 	};
 
 	stage_main();

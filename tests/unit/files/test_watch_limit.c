@@ -79,9 +79,11 @@ static void test_limit(void **state)
 		kept += e.keep_name;
 	}
 	assert_true(kept > 0 && kept <= LIMIT);
+	assert_true(cube_files_watch_short(s.space));
 	limit_to(2 * LIMIT); /* what is given back can be had again */
 	assert_int_equal(stage_lookup(&s, "d/5/more", &e), -ENOENT);
 	assert_true(e.keep_name);
+	assert_false(cube_files_watch_short(s.space));
 	assert_int_equal(alls, 0);
 	stage_close(&s);
 }

@@ -15,28 +15,28 @@
 static int keeps(const char *text, struct cube_err *err)
 {
 	struct cube_conf *conf;
-	bool keep = true;
+	enum cube_fuse_keeps keep = CUBE_FUSE_KEEPS_ASKED;
 	int r;
 
 	assert_int_equal(cube_conf_parse(text, strlen(text), "conf", &conf, err), 0);
 	r = cube_fuse_conf(conf, &keep, err);
 	cube_conf_free(conf);
-	return r < 0 ? r : keep;
+	return r < 0 ? r : (int)keep;
 }
 
-static void test_off_unless_set(void **state)
+static void test_on_unless_set(void **state)
 {
 	struct cube_err err;
-	bool keep = true;
+	enum cube_fuse_keeps keep = CUBE_FUSE_KEEPS_NOTHING;
 
 	(void)state;
 	assert_int_equal(cube_fuse_conf(NULL, &keep, &err), 0);
-	assert_false(keep);
-	assert_int_equal(keeps("", &err), 0);
-	assert_int_equal(keeps("[daemon]\njobs_kept = 3\n", &err), 0);
-	assert_int_equal(keeps("[files]\n", &err), 0);
-	assert_int_equal(keeps("[files]\nkeep = no\n", &err), 0);
-	assert_int_equal(keeps("[files]\nkeep = yes\n", &err), 1);
+	assert_int_equal(keep, CUBE_FUSE_KEEPS_IF_IT_CAN);
+	assert_int_equal(keeps("", &err), CUBE_FUSE_KEEPS_IF_IT_CAN);
+	assert_int_equal(keeps("[daemon]\njobs_kept = 3\n", &err), CUBE_FUSE_KEEPS_IF_IT_CAN);
+	assert_int_equal(keeps("[files]\n", &err), CUBE_FUSE_KEEPS_IF_IT_CAN);
+	assert_int_equal(keeps("[files]\nkeep = no\n", &err), CUBE_FUSE_KEEPS_NOTHING);
+	assert_int_equal(keeps("[files]\nkeep = yes\n", &err), CUBE_FUSE_KEEPS_ASKED);
 }
 
 static void test_refused(void **state)
@@ -53,7 +53,7 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_off_unless_set),
+		cmocka_unit_test(test_on_unless_set),
 		cmocka_unit_test(test_refused),
 	};
 
