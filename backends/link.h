@@ -20,7 +20,10 @@
  *
  * Output. Locally the far side writes to the descriptors it was handed; else the link itself writes
  * what arrives to those descriptors. Either way `output` says how far the spool file is valid. The
- * layout of the spool is in backends/base/spool.h. */
+ * layout of the spool is in backends/base/spool.h.
+ *
+ * A pause may take a link down, where the way to the sandbox ends with it; what was not said to have arrived by then is
+ * said again over the next one. */
 #ifndef CUBEFS_BACKENDS_LINK_H
 #define CUBEFS_BACKENDS_LINK_H
 

@@ -162,6 +162,8 @@ static void link_posted(struct cube_post *post)
 		link_attach(l);
 	else if (!dead || l->watch != NULL)
 		link_watch_set(l);
+	if (!closed && !dead)
+		cube_agent_taken_up(l);
 }
 
 static void link_post(struct agent_link *l)
@@ -407,7 +409,8 @@ static void link_freeze(struct cube_link *l, bool on)
 
 static void link_paused(struct cube_link *l, uint64_t ms)
 {
-	link_number(l, CUBE_WIRE_PAUSED, 0, ms);
+	if (!link_of(l)->still_clock)
+		link_number(l, CUBE_WIRE_PAUSED, 0, ms);
 }
 
 /* An agent from before these messages would end the connection. */
@@ -459,6 +462,8 @@ static int link_adopt(struct cube_link *base, uint64_t id, int out_fd, int order
 			job->total = total;
 			job->err_total = err_total;
 			r = cube_agent_send_number(l, CUBE_WIRE_RESUME, id, total);
+			job->taken_up = true;
+			link_post(l);
 		}
 	}
 	pthread_mutex_unlock(&l->lock);
@@ -552,6 +557,11 @@ void cube_agent_link_set_oom(struct cube_link *base, const struct cube_agent_oom
 	pthread_mutex_lock(&l->lock);
 	l->oom = *oom;
 	pthread_mutex_unlock(&l->lock);
+}
+
+void cube_agent_link_set_still_clock(struct cube_link *base)
+{
+	link_of(base)->still_clock = true;
 }
 
 uint64_t cube_agent_link_caps(struct cube_link *base)

@@ -35,6 +35,9 @@ struct cube_agent_oom {
 /* Right after cube_agent_link_new. @oom is copied. */
 void cube_agent_link_set_oom(struct cube_link *l, const struct cube_agent_oom *oom);
 
+/* Right after cube_agent_link_new: the clock inside stands still in a pause, so time-outs do not move by it. */
+void cube_agent_link_set_still_clock(struct cube_link *l);
+
 /* What the agent said in its greeting: CUBE_WIRE_CAP_ bits (wire.h); 0 before `up`. Any thread. */
 uint64_t cube_agent_link_caps(struct cube_link *l);
 

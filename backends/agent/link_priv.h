@@ -17,6 +17,7 @@ struct agent_job {
 	uint64_t session;               /* whose command it is, while it runs; 0 */
 	uint64_t sent, received, taken; /* of its input: by us, by the agent, by the command */
 	bool ended;
+	bool taken_up;             /* by the caller, of an earlier link; nothing was told of it yet */
 	uint64_t oom_count;        /* at its start; 0: started by another link */
 	uint64_t total, err_total; /* of its output, as was last told */
 	int out_fd, order_fd; /* copies of ours; -1: none (not started here, or it has ended and the agent
@@ -41,6 +42,7 @@ struct agent_link {
 	void *ctx;
 	int fd;
 	bool pass_fds;
+	bool still_clock; /* a pause is no time inside */
 	struct cube_post post;
 
 	/* The loop's thread only. */
@@ -88,6 +90,9 @@ int cube_agent_receive_data(struct agent_link *l, const struct cube_wire_head *h
 void cube_agent_data_retry(void *ctx);
 /* On the loop's thread: tells the end that was held back, once all of its output is here. */
 void cube_agent_end_held(struct agent_link *l, uint64_t id);
+
+/* On the loop's thread: tells how far the output of jobs is that were taken up, and the ends that waited for that. */
+void cube_agent_taken_up(struct agent_link *l);
 
 /* May a handler function be called? */
 bool cube_agent_listening(struct agent_link *l);

@@ -309,6 +309,38 @@ void cube_agent_end_held(struct agent_link *l, uint64_t id)
 	cube_free(m);
 }
 
+static int recv_find_taken_up(void *ctx, uint64_t id, void *value)
+{
+	if (!((const struct agent_job *)value)->taken_up)
+		return 0;
+	*(uint64_t *)ctx = id;
+	return 1;
+}
+
+void cube_agent_taken_up(struct agent_link *l)
+{
+	for (;;) {
+		uint64_t id = 0, total = 0, err_total = 0;
+		struct agent_job *job;
+		int found;
+
+		pthread_mutex_lock(&l->lock);
+		found = cube_imap_each(l->jobs, recv_find_taken_up, &id);
+		job = found != 0 ? cube_imap_get(l->jobs, id) : NULL;
+		if (job != NULL) {
+			job->taken_up = false;
+			total = job->total;
+			err_total = job->err_total;
+		}
+		pthread_mutex_unlock(&l->lock);
+		if (found == 0)
+			return;
+		if (total > 0 && cube_agent_listening(l))
+			l->handler->output(l->ctx, id, total, err_total);
+		cube_agent_end_held(l, id); /* nothing more may come */
+	}
+}
+
 static int recv_gone(struct agent_link *l, const struct cube_wire_head *head, const void *body,
 		     struct cube_err *err)
 {

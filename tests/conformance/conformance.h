@@ -33,7 +33,8 @@ struct subject {
 	const char *conf;                   /* lines of its section; or */
 	const char *conf_env;               /* the environment variable that has them */
 	bool wrapped;                       /* in all decorators */
-	bool slow; /* a sandbox takes long to make: beds are of one, as long as it runs */
+	bool slow;          /* a sandbox takes long to make: beds are of one, as long as it runs */
+	bool no_pause_time; /* its server stands for machines whose clock stands still in a pause, and has none */
 	const struct dialect *dialect;
 	struct stage stage;
 	char *kept;        /* its sandbox, where it is slow; NULL: none */
