@@ -10,15 +10,15 @@ extern const struct cube_backend_ops cube_backend_docker;
 #ifdef CUBEFS_LIBVIRT /* the build has its library */
 extern const struct cube_backend_ops cube_backend_libvirt;
 #endif
+extern const struct cube_backend_ops cube_backend_e2b;
 
 const struct cube_backend_ops *const cube_backend_kinds[] = {
-	&cube_backend_local,
-	&cube_backend_mem,
+	&cube_backend_local,   &cube_backend_mem,
 	&cube_backend_docker,
 #ifdef CUBEFS_LIBVIRT
 	&cube_backend_libvirt,
 #endif
-	NULL,
+	&cube_backend_e2b,     NULL,
 };
 
 const struct cube_backend_ops *cube_backend_find(const char *kind)

@@ -57,6 +57,11 @@ static struct subject subjects[] = {
 	 .dialect = &shell,
 	 .conf_env = "CUBEFS_TEST_LIBVIRT",
 	 .slow = true},
+	{.name = "e2b",
+	 .kind = "e2b",
+	 .dialect = &shell,
+	 .conf_env = "CUBEFS_TEST_E2B",
+	 .no_pause_time = true},
 };
 
 static const struct check *const tables[] = {

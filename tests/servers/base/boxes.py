@@ -9,6 +9,7 @@ What a box is not: a virtual machine. Its memory cannot be written down, so a co
 way out of its network.
 """
 import asyncio
+import encodings.ascii  # noqa: F401 - else it is looked for in a box first, where the host's may not be read
 import json
 import os
 import pwd
