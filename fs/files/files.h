@@ -40,6 +40,7 @@
 
 #include "backends/backend.h"
 #include "backends/base/cancel.h"
+#include "backends/base/list.h"
 #include "fs/keep/keep.h"
 
 /* Set in every node id of this module, never in one of the synthetic tree's. */
@@ -146,6 +147,19 @@ bool cube_files_watch_short(const struct cube_files_space *s);
 /* All that has happened has been told when this returns. To be called before anybody is told that something inside is
  * done. Any thread, no lock held that the watcher's functions take. */
 void cube_files_tell(struct cube_files_space *s);
+/* The kernel that is told asks for something that takes @name out of @dir or (@comes) puts it there, and knows by the answer
+ * that it is so: it is not told. begin: before the one of this module's functions that does it; end: behind that, before
+ * the answer; @done: it was not refused. The memory is the caller's, @name has to live until the end. What another front
+ * end does is told, as what others do. */
+struct cube_files_own {
+	struct cube_list link;
+	uint64_t dir;
+	const char *name;
+	bool comes, is_noted, is_seen;
+};
+void cube_files_own_begin(struct cube_files_space *s, struct cube_files_own *own, uint64_t dir,
+			  const char *name, bool comes);
+void cube_files_own_end(struct cube_files_space *s, struct cube_files_own *own, bool done);
 /* Does the name stand for what the node table says? What is told of it then only has to be asked for again: who found that
  * it is another's than the kernel knew has taken the former out of its table, or is about to. */
 bool cube_files_holds(struct cube_files_space *s, uint64_t dir, const char *name);

@@ -9,6 +9,7 @@
  *   node     the table of nodes; lru: which directories stay open
  *   reach    from a node to a descriptor or to attributes
  *   watch    what a kernel may keep, and until when
+ *   own      what it does itself
  *   links    link targets as shown; resolve: what a link with ".." behind a name means
  *   attr     attributes as shown
  *   the rest one file for each group of calls of files.h
@@ -106,6 +107,12 @@ struct cube_files {
 	struct cube_list handles; /* open ones that are not void yet; under space.lock */
 };
 
+/* What the kernel is about to do itself (own.c). `lock` is taken inside of all others. */
+struct cube_fowns {
+	pthread_mutex_t lock;
+	struct cube_list notes; /* whoever ends them has their memory */
+};
+
 struct cube_files_space {
 	struct cube_files_options options;
 	mode_t umask; /* of the process */
@@ -125,6 +132,7 @@ struct cube_files_space {
 	unsigned long n_releasing, n_released; /* handles whose release has begun, and is done */
 	struct cube_flockwait *lockwait;       /* started when needed; under `locks` */
 	struct cube_fwatch *_Atomic watch;     /* NULL: nothing is kept. Set once, before the first request */
+	struct cube_fowns owns;
 };
 
 /* ---- node.c ---- */
@@ -169,7 +177,6 @@ struct cube_fnode {
 struct cube_fplace {
 	struct cube_fhash_link link;
 	bool hashed;
-	atomic_bool made; /* by us, and the event that says so has not been seen yet */
 	struct cube_fnode *parent;
 	struct cube_fnode *node;
 	struct cube_fplace *next; /* of the node */
@@ -196,9 +203,6 @@ void cube_fnode_count(struct cube_fnode *n); /* one look-up more of one that is 
 void cube_fnode_uncount(struct cube_files_space *s, uint64_t id, uint64_t n);
 /* Is what was seen there the node that has the name? */
 bool cube_fnode_is_at(struct cube_fnode *parent, const char *name, const struct cube_fpeek *seen);
-/* We have made what is there: the kernel knows. made: was it so? Asked once. */
-void cube_fnode_set_made(struct cube_fnode *parent, const char *name);
-bool cube_fnode_made(struct cube_files_space *s, uint64_t parent, const char *name);
 /* The name is gone: by our doing, or as a look-up found. */
 void cube_fnode_drop_name(struct cube_fnode *parent, const char *name, bool removed);
 /* The directory of that name has been removed, and was like this (as the kernel has it): who is in it still may ask. */
@@ -415,8 +419,8 @@ void cube_fkept_lock_gone(struct cube_files_space *s, uint32_t record);
 bool cube_fwatch_names(struct cube_fnode *dir, int fd);
 /* 1: the attributes of @n may be kept, as they are in *ret (for what is constant: as they are anywhere). 0: not. */
 int cube_fwatch_stat(struct cube_fnode *n, struct stat *ret);
-/* We have done to that name of @dir what its inotify event @mask says: the kernel knows. */
-void cube_fwatch_did(struct cube_fnode *dir, const char *name, uint32_t mask);
+/* That name of @dir is another's, or nobody's. */
+void cube_fwatch_tell_name(struct cube_files_space *s, uint64_t dir, const char *name);
 /* The node is about to be freed. */
 void cube_fwatch_gone_locked(struct cube_fnode *n);
 /* Nothing of the tree is to be kept any more: it was marked so before. */
@@ -424,6 +428,13 @@ void cube_fwatch_tree_gone(struct cube_files *f);
 /* All that is kept of a tree is old; NULL: of all trees. */
 void cube_fwatch_tell_all(struct cube_files_space *s, const struct cube_files *f);
 void cube_fwatch_free(struct cube_fwatch *w); /* NULL is harmless */
+
+/* ---- own.c ---- */
+
+/* A name of @dir has gone or (@comes) come, so says an event: did the kernel do it? Each note answers once. */
+bool cube_fowns_event(struct cube_fowns *o, uint64_t dir, const char *name, bool comes);
+void cube_fowns_init(struct cube_fowns *o);
+void cube_fowns_done(struct cube_fowns *o);
 
 /* ---- lockwait.c ---- */
 

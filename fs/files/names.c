@@ -168,15 +168,6 @@ int cube_fname_new(struct cube_files_space *s, uint64_t parent, const char *name
 	return -EEXIST;
 }
 
-static int name_made(const struct cube_fdoor *d, const char *name, struct cube_files_entry *ret)
-{
-	int r = cube_fname_entry(d, name, ret);
-
-	if (r == 0 && ret->keep_name)
-		cube_fnode_set_made(d->n, name);
-	return r;
-}
-
 static int name_make(struct cube_files_space *s, uint64_t parent, const char *name, const struct name_make *m,
 		     struct cube_files_entry *ret)
 {
@@ -195,7 +186,7 @@ static int name_make(struct cube_files_space *s, uint64_t parent, const char *na
 		return r;
 	if (m->target == NULL)
 		name_fix_mode(&d, name, m->mode);
-	return name_made(&d, name, ret);
+	return cube_fname_entry(&d, name, ret);
 }
 
 /* Devices are made only as the sandbox's root could make them: not. */
@@ -251,5 +242,5 @@ int cube_files_link(struct cube_files_space *s, uint64_t id, uint64_t new_parent
 	/* The link in /proc leads to the object itself, a link in the sandbox included. */
 	if (linkat(AT_FDCWD, cube_fstep_path(from.fd->fd, path), to.fd->fd, new_name, AT_SYMLINK_FOLLOW) < 0)
 		return -errno;
-	return name_made(&to, new_name, ret);
+	return cube_fname_entry(&to, new_name, ret);
 }

@@ -292,33 +292,6 @@ void cube_fnode_drop_name(struct cube_fnode *parent, const char *name, bool remo
 	(void)pthread_rwlock_unlock(&s->lock);
 }
 
-void cube_fnode_set_made(struct cube_fnode *parent, const char *name)
-{
-	struct cube_files_space *s = parent->tree->space;
-	struct cube_fplace *p;
-
-	(void)pthread_rwlock_rdlock(&s->lock);
-	p = cube_fnode_find_locked(parent, name);
-	if (p != NULL)
-		atomic_store(&p->made, true);
-	(void)pthread_rwlock_unlock(&s->lock);
-}
-
-bool cube_fnode_made(struct cube_files_space *s, uint64_t parent, const char *name)
-{
-	struct cube_fplace *p = NULL;
-	struct cube_fnode *n;
-	bool made;
-
-	(void)pthread_rwlock_rdlock(&s->lock);
-	n = cube_fnode_find_id_locked(s, parent);
-	if (n != NULL)
-		p = cube_fnode_find_locked(n, name);
-	made = p != NULL && atomic_exchange(&p->made, false);
-	(void)pthread_rwlock_unlock(&s->lock);
-	return made;
-}
-
 void cube_fnode_set_gone(struct cube_fnode *parent, const char *name, const struct stat *st)
 {
 	struct cube_files_space *s = parent->tree->space;

@@ -39,7 +39,6 @@ struct cube_fplace *cube_fplace_new(struct cube_fnode *parent, const char *name)
 	if (p == NULL)
 		return NULL;
 	*p = (struct cube_fplace){.parent = parent};
-	atomic_init(&p->made, false);
 	memcpy(p->name, name, size);
 	return p;
 }

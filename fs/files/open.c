@@ -228,8 +228,6 @@ static int create_made(const struct cube_fdoor *d, const char *name, int fd, int
 			 : cube_fnode_nameless(d->n, &seen, &n);
 	if (r < 0)
 		return r;
-	if (keep)
-		cube_fnode_set_made(d->n, name);
 	*ret = (struct cube_files_entry){.id = n->id, .generation = 1, .keep_name = keep};
 	r = cube_fattr_show(n, &seen.st, &ret->st);
 	if (r == 0)

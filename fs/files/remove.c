@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <unistd.h>
 
 #include "fs/files/files_priv.h"
@@ -41,10 +40,8 @@ static int remove_name(struct cube_files_space *s, uint64_t parent, const char *
 		r = -errno;
 	if (r == 0 && (flags & AT_REMOVEDIR) != 0)
 		cube_fnode_set_gone(d.n, name, &seen.st);
-	if (r == 0) {
-		cube_fwatch_did(d.n, name, IN_DELETE);
+	if (r == 0)
 		cube_fnode_drop_name(d.n, name, true);
-	}
 	return r;
 }
 
@@ -71,12 +68,10 @@ static int rename_run(const struct cube_fdoor *from, const char *name, const str
 	r = cube_fmove_init(&move, from->n, name, to->n, new_name, (flags & RENAME_EXCHANGE) != 0);
 	if (r < 0)
 		return r;
-	if (renameat2(from->fd->fd, name, to->fd->fd, new_name, flags) == 0) {
+	if (renameat2(from->fd->fd, name, to->fd->fd, new_name, flags) == 0)
 		cube_fmove_commit(&move);
-		cube_fwatch_did(from->n, name, IN_MOVED_FROM);
-	} else {
+	else
 		r = -errno;
-	}
 	cube_fmove_done(&move);
 	return r;
 }

@@ -86,6 +86,7 @@ struct cube_files_space *cube_files_space_new(const struct cube_files_options *o
 	s->umask = space_umask();
 	s->max_lru = cube_flru_limit();
 	cube_list_init(&s->lru);
+	cube_fowns_init(&s->owns);
 	if (space_init(s) < 0) {
 		cube_files_space_free(s);
 		return NULL;
@@ -102,6 +103,7 @@ void cube_files_space_free(struct cube_files_space *s)
 	(void)pthread_rwlock_unlock(&s->lock);
 	cube_flockwait_free(s->lockwait);
 	cube_fwatch_free(s->watch);
+	cube_fowns_done(&s->owns);
 	cube_imap_free(s->again);
 	cube_fhash_done(&s->by_id);
 	cube_fhash_done(&s->by_place);

@@ -33,8 +33,8 @@
 
 #define WATCH_MAX    65536u
 #define WATCH_BUFFER (64 << 10)
-#define WATCH_OWN    1024 /* names of a directory that we have taken away and whose events are under way */
 #define WATCH_NAMES  (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR)
+#define WATCH_CAME   (IN_CREATE | IN_MOVED_TO)
 #define WATCH_ATTR   (IN_OPEN | IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF | IN_ONESHOT)
 
 /* One node's share in the watch of its inode: a directory that was moved inside has two. */
@@ -42,15 +42,6 @@ struct cube_fwatched {
 	struct cube_fwatched *next; /* of the same watch */
 	struct cube_fnode *n;
 	int wd;
-	struct watch_own *own, **own_end; /* the earliest first; under watch.lock */
-	unsigned n_own;
-};
-
-/* A name that went by our doing, which the kernel knows. */
-struct watch_own {
-	struct watch_own *next;
-	uint32_t mask; /* of its event */
-	char name[];
 };
 
 struct cube_fwatch {
@@ -68,76 +59,9 @@ struct cube_fwatch {
 struct watch_news {
 	struct watch_news *next;
 	uint64_t id;
-	bool is_name, created, again;
+	bool is_name, again;
 	char name[];
 };
-
-/* ---- what we did ourselves ---- */
-
-/* The @at-th's successor takes its place. */
-static void own_drop_locked(struct cube_fwatched *e, struct watch_own **at)
-{
-	struct watch_own *o = *at;
-
-	*at = o->next;
-	if (*at == NULL)
-		e->own_end = at;
-	e->n_own--;
-	cube_free(o);
-}
-
-/* Is that event of what we did? A name that has come since makes whatever is left of it another's: our event was read
- * before it was noted here. */
-static bool own_event_locked(struct cube_fwatched *e, const struct inotify_event *v)
-{
-	const bool came = (v->mask & (IN_CREATE | IN_MOVED_TO)) != 0;
-
-	for (struct watch_own **at = &e->own; *at != NULL;) {
-		const bool same = strcmp((*at)->name, v->name) == 0;
-		const bool ours = same && ((*at)->mask & v->mask) != 0;
-
-		if (ours || (same && came))
-			own_drop_locked(e, at);
-		else
-			at = &(*at)->next;
-		if (ours)
-			return true;
-	}
-	return false;
-}
-
-/* Behind the system call: who reads its event before is told what he knows. */
-void cube_fwatch_did(struct cube_fnode *dir, const char *name, uint32_t mask)
-{
-	struct cube_fwatch *w = dir->tree->space->watch;
-	size_t size = strlen(name) + 1;
-	struct cube_fwatched *e;
-	struct watch_own *o;
-
-	if (w == NULL || atomic_load(&dir->watched) == NULL)
-		return;
-	o = cube_malloc(sizeof(*o) + size);
-	if (o == NULL)
-		return;
-	*o = (struct watch_own){.mask = mask};
-	memcpy(o->name, name, size);
-	(void)pthread_mutex_lock(&w->lock);
-	e = atomic_load(&dir->watched);
-	if (e != NULL && e->n_own < WATCH_OWN) {
-		*e->own_end = cube_steal(o);
-		e->own_end = &(*e->own_end)->next;
-		e->n_own++;
-	}
-	(void)pthread_mutex_unlock(&w->lock);
-	cube_free(o);
-}
-
-static void watched_free(struct cube_fwatched *e)
-{
-	while (e->own != NULL)
-		own_drop_locked(e, &e->own);
-	cube_free(e);
-}
 
 /* ---- the table of watches ---- */
 
@@ -158,7 +82,7 @@ static void watch_drop_locked(struct cube_fwatch *w, struct cube_fwatched *e, bo
 	}
 	atomic_store(&e->n->watched, NULL);
 	atomic_fetch_sub(&w->n, 1);
-	watched_free(e);
+	cube_free(e);
 }
 
 void cube_fwatch_gone_locked(struct cube_fnode *n)
@@ -187,7 +111,7 @@ static bool watch_add_locked(struct cube_fwatch *w, struct cube_fnode *n, int wd
 		cube_free(e);
 		return false;
 	}
-	*e = (struct cube_fwatched){.next = first, .n = n, .wd = wd, .own_end = &e->own};
+	*e = (struct cube_fwatched){.next = first, .n = n, .wd = wd};
 	atomic_store(&n->watched, e);
 	atomic_fetch_add(&w->n, 1);
 	return true;
@@ -304,10 +228,8 @@ static bool news_add(struct watch_news ***end, uint64_t id, const char *name, ui
 
 	if (x == NULL)
 		return false;
-	*x = (struct watch_news){.id = id,
-				 .is_name = name != NULL,
-				 .created = (mask & IN_CREATE) != 0,
-				 .again = (mask & (IN_CREATE | IN_ISDIR)) == IN_CREATE};
+	*x = (struct watch_news){
+		.id = id, .is_name = name != NULL, .again = (mask & (IN_CREATE | IN_ISDIR)) == IN_CREATE};
 	memcpy(x->name, name != NULL ? name : "", size);
 	**end = x;
 	*end = &x->next;
@@ -324,7 +246,9 @@ static bool watch_event_locked(struct cube_fwatch *w, const struct inotify_event
 		const bool dir = cube_fnode_is_dir(e->n);
 
 		next = e->next;
-		if (dir && v->len > 0 && own_event_locked(e, v))
+		if (dir && v->len > 0 &&
+		    cube_fowns_event(&e->n->tree->space->owns, e->n->id, v->name,
+				     (v->mask & WATCH_CAME) != 0))
 			continue;
 		if (dir && v->len > 0)
 			ok = news_add(end, e->n->id, v->name, v->mask);
@@ -360,7 +284,7 @@ static int watch_take_all(void *ctx, uint64_t wd, void *value)
 		next = e->next;
 		atomic_store(&e->n->watched, NULL);
 		atomic_fetch_sub(&w->n, 1);
-		watched_free(e);
+		cube_free(e);
 	}
 	(void)inotify_rm_watch(w->fd, (int)wd);
 	return 0;
@@ -395,10 +319,15 @@ static void watch_tell(struct cube_files_space *s, struct watch_news *x)
 		next = x->next;
 		if (!x->is_name)
 			to->attr(to->ctx, x->id);
-		else if (!cube_fnode_made(s, x->id, x->name) || !x->created)
+		else
 			to->name(to->ctx, x->id, x->name, x->again);
 		cube_free(x);
 	}
+}
+
+void cube_fwatch_tell_name(struct cube_files_space *s, uint64_t dir, const char *name)
+{
+	s->watch->to.name(s->watch->to.ctx, dir, name, false);
 }
 
 /* What is there now, in bytes: what comes while we read is another one's, and who goes on for ever inside shall not keep

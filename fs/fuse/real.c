@@ -131,11 +131,13 @@ void cube_fuse_real_mknod(const struct cube_fuse_args *a)
 {
 	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_files_entry e;
-
+	struct cube_files_own own;
 	int code;
 
 	real_uses(a, a->node);
+	cube_files_own_begin(a->f->files, &own, a->node, a->name, true);
 	code = cube_files_mknod(a->f->files, &cred, a->node, a->name, a->mode, a->rdev, &e);
+	cube_files_own_end(a->f->files, &own, code == 0);
 	real_answer_entry(a, real_made(a, code, a->mode & S_IFMT, &e), &e);
 }
 
@@ -143,11 +145,13 @@ void cube_fuse_real_mkdir(const struct cube_fuse_args *a)
 {
 	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_files_entry e;
-
+	struct cube_files_own own;
 	int code;
 
 	real_uses(a, a->node);
+	cube_files_own_begin(a->f->files, &own, a->node, a->name, true);
 	code = cube_files_mkdir(a->f->files, &cred, a->node, a->name, a->mode, &e);
+	cube_files_own_end(a->f->files, &own, code == 0);
 	real_answer_entry(a, real_made(a, code, S_IFDIR, &e), &e);
 }
 
@@ -155,9 +159,12 @@ void cube_fuse_real_symlink(const struct cube_fuse_args *a)
 {
 	struct cube_files_cred cred = cube_fuse_cred(a);
 	struct cube_files_entry e;
+	struct cube_files_own own;
+	int code;
 
-	int code = cube_files_symlink(a->f->files, &cred, a->node, a->name, a->data, &e);
-
+	cube_files_own_begin(a->f->files, &own, a->node, a->name, true);
+	code = cube_files_symlink(a->f->files, &cred, a->node, a->name, a->data, &e);
+	cube_files_own_end(a->f->files, &own, code == 0);
 	real_answer_entry(a, real_made(a, code, S_IFLNK, &e), &e);
 }
 
@@ -165,13 +172,16 @@ void cube_fuse_real_symlink(const struct cube_fuse_args *a)
 void cube_fuse_real_link(const struct cube_fuse_args *a)
 {
 	struct cube_files_entry e;
+	struct cube_files_own own;
 	int code;
 
 	if (!(a->new_node & CUBE_FILES_ID)) {
 		(void)fuse_reply_err(a->req, EPERM);
 		return;
 	}
+	cube_files_own_begin(a->f->files, &own, a->node, a->name, true);
 	code = cube_files_link(a->f->files, a->new_node, a->node, a->name, &e);
+	cube_files_own_end(a->f->files, &own, code == 0);
 	real_answer_entry(a, real_made(a, code, 0, &e), &e);
 }
 
@@ -183,31 +193,46 @@ static bool real_spared(const struct cube_fuse_args *a)
 	return cube_tree_removes(a->f->tree, NULL, &by, a->node);
 }
 
+static void real_remove(const struct cube_fuse_args *a,
+			int (*remove)(struct cube_files_space *s, uint64_t parent, const char *name))
+{
+	struct cube_files_own own;
+	int code = 0;
+
+	if (!real_spared(a)) {
+		cube_files_own_begin(a->f->files, &own, a->node, a->name, false);
+		code = remove(a->f->files, a->node, a->name);
+		cube_files_own_end(a->f->files, &own, code == 0);
+	}
+	(void)fuse_reply_err(a->req, -real_went(a, code));
+}
+
 void cube_fuse_real_unlink(const struct cube_fuse_args *a)
 {
-	int code = real_spared(a) ? 0 : cube_files_unlink(a->f->files, a->node, a->name);
-
-	(void)fuse_reply_err(a->req, -real_went(a, code));
+	real_remove(a, cube_files_unlink);
 }
 
 void cube_fuse_real_rmdir(const struct cube_fuse_args *a)
 {
-	int code = real_spared(a) ? 0 : cube_files_rmdir(a->f->files, a->node, a->name);
-
-	(void)fuse_reply_err(a->req, -real_went(a, code));
+	real_remove(a, cube_files_rmdir);
 }
 
 void cube_fuse_real_rename(const struct cube_fuse_args *a)
 {
+	struct cube_files_own from, to;
 	int code;
 
 	if (a->again && (a->flags & RENAME_EXCHANGE)) {
 		(void)fuse_reply_err(a->req, EIO); /* whether they have changed places nobody can tell */
 		return;
 	}
+	cube_files_own_begin(a->f->files, &from, a->node, a->name, false);
+	cube_files_own_begin(a->f->files, &to, a->new_node, a->new_name, true);
 	code = cube_files_rename(a->f->files, a->node, a->name, a->new_node, a->new_name, a->flags);
 	if (code == -ENOENT && a->again)
 		code = cube_files_renamed(a->f->files, a->node, a->name, a->new_node, a->new_name);
+	cube_files_own_end(a->f->files, &from, code == 0);
+	cube_files_own_end(a->f->files, &to, code == 0);
 	(void)fuse_reply_err(a->req, -code);
 }
 
@@ -218,16 +243,20 @@ void cube_fuse_real_create(const struct cube_fuse_args *a)
 	struct fuse_entry_param p;
 	struct cube_files_entry e;
 	struct cube_fuse_real_open open = {0};
+	struct cube_files_own own;
 	int flags = a->fi.flags;
 	int code;
 
 	real_uses(a, a->node);
 	if (a->again)
 		flags &= ~O_EXCL; /* it may be there since it was made for this very request */
-	if (a->asked == CUBE_FUSE_TMPFILE)
+	if (a->asked == CUBE_FUSE_TMPFILE) {
 		code = cube_files_tmpfile(a->f->files, &cred, a->node, a->fi.flags, a->mode, &e, &h);
-	else
+	} else {
+		cube_files_own_begin(a->f->files, &own, a->node, a->name, true);
 		code = cube_files_create(a->f->files, &cred, a->node, a->name, flags, a->mode, &e, &h);
+		cube_files_own_end(a->f->files, &own, code == 0);
+	}
 	if (code == 0) {
 		code = cube_fuse_real_opened(a, e.id, h, &open);
 		if (code < 0)

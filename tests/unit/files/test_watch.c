@@ -291,48 +291,138 @@ static void test_directories(void **state)
 	stage_close(&s);
 }
 
-/* What we take away ourselves is known, and not told; what others do to the same name is, before and behind it. */
-static void test_own(void **state)
+/* The directory d, of which f is known. */
+static uint64_t watch_d(struct stage *s, struct told *t)
 {
 	struct cube_files_entry e;
+
+	watch_it(s, t);
+	assert_int_equal(stage_lookup(s, "d/f", &e), 0);
+	return stage_node(s, "d");
+}
+
+/* The kernel asks for a name's end. */
+static void own_unlink(struct stage *s, uint64_t dir, const char *name)
+{
+	struct cube_files_own own;
+
+	cube_files_own_begin(s->space, &own, dir, name, false);
+	assert_int_equal(cube_files_unlink(s->space, dir, name), 0);
+	cube_files_own_end(s->space, &own, true);
+}
+
+/* ... for another name, */
+static void own_rename(struct stage *s, uint64_t dir, const char *name, const char *new_name)
+{
+	struct cube_files_own from, to;
+
+	cube_files_own_begin(s->space, &from, dir, name, false);
+	cube_files_own_begin(s->space, &to, dir, new_name, true);
+	assert_int_equal(cube_files_rename(s->space, dir, name, dir, new_name, 0), 0);
+	cube_files_own_end(s->space, &from, true);
+	cube_files_own_end(s->space, &to, true);
+}
+
+/* ... for a new one; @early, its event is read before the end. */
+static void own_mkdir(struct stage *s, uint64_t dir, const char *name, bool early)
+{
+	const struct cube_files_cred c = {.uid = getuid(), .gid = getgid()};
+	struct cube_files_own own;
+	struct cube_files_entry e;
+
+	cube_files_own_begin(s->space, &own, dir, name, true);
+	assert_int_equal(cube_files_mkdir(s->space, &c, dir, name, 0755, &e), 0);
+	if (early)
+		cube_files_tell(s->space);
+	cube_files_own_end(s->space, &own, true);
+}
+
+static unsigned told_of(struct stage *s, struct told *t)
+{
+	unsigned n;
+
+	cube_files_tell(s->space);
+	n = t->names;
+	t->names = 0;
+	return n;
+}
+
+/* What the kernel does itself it knows, and is not told, whenever the event is read; what others do to the same name it
+ * is, before and behind it. */
+static void test_own(void **state)
+{
 	struct told t;
 	struct stage s;
 	uint64_t d;
 
 	(void)state;
-	watch_it(&s, &t);
-	d = stage_node(&s, "d");
-	assert_int_equal(stage_lookup(&s, "d/f", &e), 0);
-	assert_int_equal(cube_files_unlink(s.space, d, "f"), 0);
-	cube_files_tell(s.space);
-	assert_int_equal(t.names, 0);
+	d = watch_d(&s, &t);
+	own_unlink(&s, d, "f");
+	assert_int_equal(told_of(&s, &t), 0);
+	for (int early = 0; early < 2; early++) {
+		own_mkdir(&s, d, "own", early != 0);
+		own_rename(&s, d, "own", "owned");
+		assert_int_equal(told_of(&s, &t), 0);
+		assert_int_equal(unlinkat(s.fd, "d/owned", AT_REMOVEDIR), 0);
+		assert_int_equal(told_of(&s, &t), 1);
+	}
 	stage_write(&s, "d/f", "");
 	assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
-	cube_files_tell(s.space);
-	assert_int_equal(t.names, 2);
-	for (int early = 0; early < 2;
-	     early++) { /* others, we, others; and our event is read before the rest or not */
-		stage_write(&s, "d/f", "");
-		assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
-		stage_write(&s, "d/f", "");
-		assert_int_equal(cube_files_unlink(s.space, d, "f"), 0);
-		if (early)
-			cube_files_tell(s.space);
-		stage_write(&s, "d/f", "");
-		cube_files_tell(s.space);
-		t.names = 0;
-		assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
-		cube_files_tell(s.space);
-		assert_int_equal(t.names, 1);
-	}
-	stage_mkdir(&s, "d/e");
-	cube_files_tell(s.space);
+	assert_int_equal(told_of(&s, &t), 2);
+	stage_write(&s, "d/f", "");
+	assert_int_equal(cube_files_unlink(s.space, d, "f"), 0); /* another front end */
+	assert_int_equal(told_of(&s, &t), 2);
+	stage_write(&s, "d/f", ""); /* others, we, others */
+	assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
+	stage_write(&s, "d/f", "");
+	assert_int_equal(told_of(&s, &t), 3);
+	own_unlink(&s, d, "f");
+	stage_write(&s, "d/f", "");
+	assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
+	assert_int_equal(told_of(&s, &t), 2);
+	stage_close(&s);
+}
+
+/* Refused, while another did it: nobody else says so. */
+static void test_own_refused(void **state)
+{
+	struct cube_files_own own;
+	struct told t;
+	struct stage s;
+	uint64_t d;
+
+	(void)state;
+	d = watch_d(&s, &t);
+	cube_files_own_begin(s.space, &own, d, "f", false);
+	assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
+	assert_int_equal(told_of(&s, &t), 0);
+	cube_files_own_end(s.space, &own, false);
+	assert_int_equal(t.names, 1);
+	assert_false(t.again);
 	t.names = 0;
-	assert_int_equal(cube_files_rename(s.space, d, "e", d, "g", 0), 0);
-	cube_files_tell(s.space);
-	assert_int_equal(cube_files_rmdir(s.space, d, "g"), 0);
-	cube_files_tell(s.space);
-	assert_int_equal(t.names, 1); /* that it has come */
+	cube_files_own_begin(s.space, &own, d, "f", false); /* and nothing happened */
+	assert_int_equal(cube_files_unlink(s.space, d, "f"), -ENOENT);
+	cube_files_own_end(s.space, &own, false);
+	stage_write(&s, "d/f", "");
+	assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
+	assert_int_equal(told_of(&s, &t), 2);
+	stage_close(&s);
+}
+
+/* Without an event of its own it does not take another's, later. */
+static void test_own_silent(void **state)
+{
+	struct told t;
+	struct stage s;
+	uint64_t d;
+
+	(void)state;
+	d = watch_d(&s, &t);
+	assert_int_equal(linkat(s.fd, "d/f", s.fd, "d/same", 0), 0);
+	assert_int_equal(told_of(&s, &t), 1);
+	own_rename(&s, d, "f", "same"); /* both stay */
+	assert_int_equal(unlinkat(s.fd, "d/f", 0), 0);
+	assert_int_equal(told_of(&s, &t), 1);
 	stage_close(&s);
 }
 
@@ -398,6 +488,7 @@ int main(void)
 		cmocka_unit_test(test_barrier),     cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_no_memory),   cmocka_unit_test(test_no_watch),
 		cmocka_unit_test(test_directories), cmocka_unit_test(test_own),
+		cmocka_unit_test(test_own_refused), cmocka_unit_test(test_own_silent),
 		cmocka_unit_test(test_mapped),      cmocka_unit_test(test_pages),
 	};
 
