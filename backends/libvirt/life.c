@@ -14,6 +14,7 @@
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
 #include "backends/base/file.h"
+#include "backends/base/log.h"
 
 #define LIFE_DISK    ((uint64_t)8 << 30) /* of a sandbox that names none; it takes what is written to it */
 #define LIFE_CPUS    1
@@ -285,8 +286,9 @@ static void life_new_console(const struct cube_libvirt *v, const char *id)
 {
 	char path[PATH_MAX];
 
-	if (libvirt_box_path(v, id, LIBVIRT_CONSOLE, path, NULL) == 0)
-		(void)truncate(path, 0);
+	if (libvirt_box_path(v, id, LIBVIRT_CONSOLE, path, NULL) == 0 && truncate(path, 0) < 0 &&
+	    errno != ENOENT)
+		cube_log(CUBE_LOG_WARNING, "libvirt", "%s is not emptied: %s", path, cube_errno_text(-errno));
 }
 
 int libvirt_start(struct cube_backend *base, const char *id, struct cube_cancel *cancel, struct cube_err *err)
