@@ -272,6 +272,8 @@ static void check_real_names(void **state)
 	assert_int_equal(peer_named(&p, CUBE_P9_TUNLINKAT, 1, "d", 0x200), 0);
 	/* what has another name now is not removed under the old one */
 	assert_int_equal(peer_walk(&p, 1, 3, "hard"), 0);
+	assert_int_equal(peer_walk(&p, 1, 5, "hard"), 0);
+	assert_int_equal(peer_lopen(&p, 5, 0), 0); /* open, so that its number stays its own */
 	assert_int_equal(peer_named(&p, CUBE_P9_TUNLINKAT, 1, "hard", 0), 0);
 	assert_int_equal(create(1, 4, "hard", 1), 0);
 	assert_int_equal(peer_fid(&p, CUBE_P9_TREMOVE, 3), -ESTALE);
