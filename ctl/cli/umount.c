@@ -19,7 +19,9 @@
 
 #define UMOUNT_WAIT_MS 15000
 #define UMOUNT_STEP_MS 20
-#define UMOUNT_TRIES   10 /* the daemon itself may be looking at its mount just now (fs/canary.h) */
+/* The daemon itself may be looking at its mount just now (fs/canary.h), and is answered when the worker that follows one
+ * that died serves. */
+#define UMOUNT_BUSY_MS 5000
 
 int cube_cli_fail(const struct cube_err *err)
 {
@@ -75,7 +77,7 @@ static int umount_now(const char *path, struct cube_err *err)
 	struct timespec step = {.tv_nsec = UMOUNT_STEP_MS * 1000000L};
 	int r = umount_once(path, err);
 
-	for (unsigned i = 1; r == -EBUSY && i < UMOUNT_TRIES; i++) {
+	for (unsigned ms = 0; r == -EBUSY && ms < UMOUNT_BUSY_MS; ms += UMOUNT_STEP_MS) {
 		(void)nanosleep(&step, NULL);
 		r = umount_once(path, err);
 	}
