@@ -114,16 +114,21 @@ END
 require python3
 checked() { pgrep -P "$(super)" '^yes$' >/dev/null; }
 not_checked() { ! checked; }
-ask "$(command -v yes)" >"$WORK/asked" &
-asked=$!
-wait_for 30 checked
-kill_worker
-check_eq "$(run dev 'echo on')" on
-check wait "$asked"
-check_match "$(cat "$WORK/asked")" '^no the new program cannot take over: takeover check'
-wait_for 10 not_checked
-check_match "$(grep -E 'another one takes over|cannot take over: takeover' "$STATE/cubefs.log" | tail -n 2)" \
-	'another one takes over'$'\n''.*cannot take over'
+# it has ten seconds, of which a busy machine may take all before the worker is followed: then it is asked again
+for try in 1 2 3 never; do
+	[ "$try" != never ] || fail 'a worker that died while the new program was asked was not followed before it was refused'
+	ask "$(command -v yes)" >"$WORK/asked" &
+	asked=$!
+	wait_for 30 checked
+	kill_worker
+	check_eq "$(run dev 'echo on')" on
+	followed=no
+	! checked || followed=yes
+	check wait "$asked"
+	check_match "$(cat "$WORK/asked")" '^no the new program cannot take over: takeover check'
+	wait_for 10 not_checked
+	[ "$followed" = no ] || break
+done
 
 # ---- one whose worker dies gives it back: the program before is nowhere any more but in the processes ----
 
