@@ -136,15 +136,18 @@ int e2b_box_note(struct cube_e2b *e, const char *id, const json_t *from, struct 
 /* ---- questions ---- */
 
 struct box_search {
+	const char *id;
 	char sid[CUBE_ID_MAX + 1];
 };
 
+/* A service that passes over what it does not know lists them all: whoever is found may be about to be ended. */
 static int box_found(void *ctx, const json_t *one)
 {
 	struct box_search *s = ctx;
-	const char *sid = cube_json_str(one, "sandboxID", "");
+	const char *sid = cube_json_str(one, "sandboxID", ""),
+		   *mark = cube_json_str(json_object_get(one, "metadata"), E2B_META_UID, "");
 
-	if (box_sid_ok(sid))
+	if (box_sid_ok(sid) && strcmp(mark, s->id) == 0)
 		(void)snprintf(s->sid, sizeof(s->sid), "%s", sid);
 	return 0;
 }
@@ -152,7 +155,7 @@ static int box_found(void *ctx, const json_t *one)
 int e2b_box_sid(struct cube_e2b *e, const char *id, struct cube_cancel *cancel, char out[CUBE_ID_MAX + 1],
 		struct cube_err *err)
 {
-	struct box_search found = {.sid = ""};
+	struct box_search found = {.id = id};
 	struct e2b_box box;
 	char query[80];
 	int rc;
