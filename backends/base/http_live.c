@@ -17,7 +17,7 @@
 #define LIVE_REFUSED 400
 #define LIVE_KEPT    64L /* connections */
 
-enum stream_state { STREAM_NEW, STREAM_ON, STREAM_DROPPED };
+enum stream_state { STREAM_NEW, STREAM_ON, STREAM_BROKEN, STREAM_DROPPED };
 
 struct cube_http_live {
 	struct cube_loop *loop;
@@ -181,7 +181,7 @@ static size_t stream_data(char *data, size_t size, size_t n, void *ctx)
 	size_t len = size * n, room = LIVE_TEXT - s->text.len;
 	long status = 0;
 
-	if (s->state == STREAM_DROPPED)
+	if (s->state != STREAM_ON)
 		return 0;
 	(void)curl_easy_getinfo(s->easy, CURLINFO_RESPONSE_CODE, &status);
 	if (status >= LIVE_REFUSED)
@@ -246,12 +246,18 @@ struct cube_http_stream *cube_http_stream_new(struct cube_http_live *live, const
 
 void cube_http_stream_hold(struct cube_http_stream *s, bool on)
 {
+	CURLcode got;
+
 	if (s->held == on || s->state != STREAM_ON)
 		return;
 	s->held = on;
 	s->live->inside++; /* what libcurl has kept is handed over at once */
-	(void)curl_easy_pause(s->easy, on ? CURLPAUSE_RECV : CURLPAUSE_CONT);
+	got = curl_easy_pause(s->easy, on ? CURLPAUSE_RECV : CURLPAUSE_CONT);
 	s->live->inside--;
+	if (got == CURLE_OK || s->state != STREAM_ON)
+		return;
+	s->state = STREAM_BROKEN; /* libcurl says it here alone, and would go on behind what was refused */
+	cube_timer_start(s->live->kick, 0);
 }
 
 void cube_http_stream_drop(struct cube_http_stream *s)
@@ -296,15 +302,30 @@ static void live_changes(struct cube_http_live *live)
 	}
 }
 
+/* NULL: none is. Looked for anew each time, since whoever is told that one has ended may drop others. */
+static struct cube_http_stream *live_broken(const struct cube_http_live *live)
+{
+	cube_list_each (i, &live->streams) {
+		struct cube_http_stream *s = cube_list_entry(i, struct cube_http_stream, link);
+
+		if (s->state == STREAM_BROKEN)
+			return s;
+	}
+	return NULL;
+}
+
 /* Only where libcurl is not further up. */
 static void live_settle(struct cube_http_live *live)
 {
+	struct cube_http_stream *broken;
 	const CURLMsg *m;
 	int left;
 
 	if (live->inside > 0)
 		return;
 	live_changes(live);
+	while ((broken = live_broken(live)) != NULL)
+		stream_end(broken, CURLE_WRITE_ERROR);
 	while ((m = curl_multi_info_read(live->multi, &left)) != NULL) {
 		CURLcode got = m->data.result;
 		struct cube_http_stream *s = NULL;

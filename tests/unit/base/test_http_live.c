@@ -4,6 +4,7 @@
 #include "tests/unit/base/unit.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -47,6 +48,14 @@ static void serve_big(int fd)
 		sent += sizeof(zeros);
 }
 
+/* Two pieces at once, and another one. */
+static void serve_pieces(int fd)
+{
+	say(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n5\r\nworld\r\n");
+	(void)poll(NULL, 0, 100);
+	say(fd, "5\r\nagain\r\n0\r\n\r\n");
+}
+
 static bool serve(int fd, const char *request)
 {
 	char path[64] = "", rest[64];
@@ -54,6 +63,8 @@ static bool serve(int fd, const char *request)
 	(void)sscanf(request, "%*s %63[^ ]", path);
 	if (strcmp(path, "/ok") == 0)
 		say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+	else if (strcmp(path, "/pieces") == 0)
+		serve_pieces(fd);
 	else if (strcmp(path, "/echo") == 0)
 		say(fd, strstr(request, "\r\n\r\nsaid") != NULL && strstr(request, "\r\nX-One: 1\r\n") != NULL
 				? "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nsaid"
@@ -333,6 +344,28 @@ static void test_stopped(void **state)
 	rig_close(&r);
 }
 
+/* What was kept while it was held is refused: it ends, and nothing behind that is told. */
+static void test_held_stopped(void **state)
+{
+	struct asked a = {.hold = true};
+	struct rig r;
+
+	rig_open(&r, *state);
+	ask(&r, &a, "/pieces");
+	cube_timer_start(r.later, 30);
+	cube_loop_run(r.loop);
+	assert_int_equal(a.ended, 0);
+	assert_string_equal(a.first, "hello");
+	a.hold = false;
+	a.stop = -ENOSPC;
+	cube_http_stream_hold(a.stream, false);
+	cube_loop_run(r.loop);
+	assert_int_equal(a.ended, 1);
+	assert_int_equal(a.code, -ENOSPC);
+	assert_int_equal(a.got, strlen("helloworld"));
+	rig_close(&r);
+}
+
 /* Before it began, in the middle, out of its own handler, and with the last of all. */
 static void test_dropped(void **state)
 {
@@ -371,6 +404,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sent, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_held, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_stopped, place_setup, place_teardown),
+		cmocka_unit_test_setup_teardown(test_held_stopped, place_setup, place_teardown),
 		cmocka_unit_test_setup_teardown(test_dropped, place_setup, place_teardown),
 	};
 
