@@ -151,6 +151,8 @@ struct taking {
 	char next[CP_DISKS][PATH_MAX];         /* those that come over them */
 	struct libvirt_layer layer[CP_DISKS];  /* what they become */
 	struct libvirt_layer before[CP_DISKS]; /* what is under them */
+	int ready;                             /* of so many disks all that is known */
+	int taken; /* so many have others over them, or may have: what is written goes there */
 	uint64_t size;
 };
 
@@ -174,6 +176,7 @@ static int taking_prepare(struct taking *t, struct cube_cancel *cancel, struct c
 		rc = libvirt_box_path(t->v, t->id, name, t->next[i], err);
 		if (rc == 0)
 			rc = libvirt_layer_under(t->v, t->id, cp_disks[i], &t->before[i], err);
+		t->ready += rc == 0;
 		if (rc == 0)
 			rc = libvirt_layer_path(t->v, &t->layer[i], layer, err);
 		if (rc == 0)
@@ -218,6 +221,18 @@ static int taking_xml(const struct taking *t, char **ret, struct cube_err *err)
 	return rc < 0 ? cube_fail(err, rc, "sandbox %s: its checkpoint cannot be described", t->id) : 0;
 }
 
+/* Was it refused for certain? What has not been answered may be done yet. */
+static bool taking_refused(struct taking *t, int code)
+{
+	struct libvirt_note now = {.labels = NULL};
+	bool is = code != -ETIMEDOUT && code != -EHOSTUNREACH &&
+		  libvirt_box_note(t->v, t->id, NULL, &now, NULL) == 0 && strcmp(now.root, t->disk[0]) == 0 &&
+		  strcmp(now.workspace, t->disk[1]) == 0;
+
+	libvirt_note_done(&now);
+	return is;
+}
+
 /* The machine goes on with the next disks; one that does not run finds them where the present ones were. */
 static int taking_next(struct taking *t, struct cube_err *err)
 {
@@ -225,19 +240,24 @@ static int taking_next(struct taking *t, struct cube_err *err)
 	int rc = 0;
 
 	if (!t->active) {
-		for (int i = 0; i < CP_DISKS && rc == 0; i++)
+		for (int i = 0; i < CP_DISKS && rc == 0; i++) {
 			if (rename(t->next[i], t->disk[i]) < 0)
 				rc = cube_fail_errno(err, "disk %.200s", t->disk[i]);
+			t->taken += rc == 0;
+		}
 		return rc;
 	}
 	rc = taking_xml(t, &xml, err);
-	return rc == 0 ? libvirt_do(t->v,
-				    &(struct libvirt_ask){.fn = taking_switch,
-							  .id = t->id,
-							  .text = xml,
-							  .what = "take a checkpoint of"},
-				    NULL, NULL, err)
-		       : rc;
+	if (rc < 0)
+		return rc;
+	rc = libvirt_do(
+		t->v,
+		&(struct libvirt_ask){
+			.fn = taking_switch, .id = t->id, .text = xml, .what = "take a checkpoint of"},
+		NULL, NULL, err);
+	if (rc == 0 || !taking_refused(t, rc))
+		t->taken = CP_DISKS;
+	return rc;
 }
 
 static int taking_layers(struct taking *t, struct cube_err *err)
@@ -254,9 +274,10 @@ static int taking_layers(struct taking *t, struct cube_err *err)
 	return rc;
 }
 
+/* Of a disk that has another one over it already nothing is: both are as good as the one was. */
 static void taking_undo(struct taking *t)
 {
-	for (int i = 0; i < CP_DISKS; i++) {
+	for (int i = t->taken; i < t->ready; i++) {
 		(void)libvirt_layer_set_under(t->v, t->id, cp_disks[i], &t->before[i], NULL);
 		(void)unlink(t->next[i]);
 	}

@@ -11,28 +11,64 @@
 
 #include "backends/base/spawn.h"
 
-#define DISK_MS      60000
-#define DISK_SAYS    ((size_t)4096)
-#define DISK_SIZE_AT 24
-#define DISK_HEAD    32
+#define DISK_MS        60000
+#define DISK_SAYS      ((size_t)4096)
+#define DISK_UNDER_AT  8  /* where in the file the name of what is under it is */
+#define DISK_UNDER_LEN 16 /* and how long */
+#define DISK_SIZE_AT   24
+#define DISK_HEAD      32
 
-/* The header begins with its magic number; the size is where the format has it, the highest byte first. */
-int libvirt_disk_size(const char *path, uint64_t *ret)
+/* A number of the header, the highest byte first. */
+static uint64_t disk_number(const unsigned char head[DISK_HEAD], size_t from, size_t to)
+{
+	uint64_t n = 0;
+
+	for (size_t i = from; i < to; i++)
+		n = n << 8 | head[i];
+	return n;
+}
+
+/* The header, which begins with its magic number. A descriptor of the file. */
+static int disk_open(int dir, const char *file, unsigned char head[DISK_HEAD])
 {
 	static const unsigned char magic[] = {'Q', 'F', 'I', 0xfb};
+	cube_auto_fd fd = openat(dir, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : pread(fd, head, DISK_HEAD, 0);
+
+	if (n < 0)
+		return -errno;
+	return n == DISK_HEAD && memcmp(head, magic, sizeof(magic)) == 0 ? cube_steal_fd(&fd) : -EINVAL;
+}
+
+int libvirt_disk_size(const char *path, uint64_t *ret)
+{
 	unsigned char head[DISK_HEAD];
-	cube_auto_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-	uint64_t size = 0;
+	cube_auto_fd fd = disk_open(AT_FDCWD, path, head);
 
 	if (fd < 0)
-		return -errno;
-	if (pread(fd, head, sizeof(head), 0) != (ssize_t)sizeof(head) ||
-	    memcmp(head, magic, sizeof(magic)) != 0)
-		return -EINVAL;
-	for (size_t i = DISK_SIZE_AT; i < DISK_HEAD; i++)
-		size = size << 8 | head[i];
-	*ret = size;
+		return fd;
+	*ret = disk_number(head, DISK_SIZE_AT, DISK_HEAD);
 	return 0;
+}
+
+int libvirt_disk_under(int dir, const char *file, char out[PATH_MAX])
+{
+	unsigned char head[DISK_HEAD];
+	cube_auto_fd fd = disk_open(dir, file, head);
+	uint64_t at, len;
+	ssize_t n;
+
+	if (fd < 0)
+		return fd;
+	at = disk_number(head, DISK_UNDER_AT, DISK_UNDER_LEN);
+	len = at == 0 ? 0 : disk_number(head, DISK_UNDER_LEN, DISK_UNDER_LEN + 4);
+	if (len >= PATH_MAX || at > INT64_MAX)
+		return -EINVAL;
+	n = pread(fd, out, len, (off_t)at);
+	if (n < 0)
+		return -errno;
+	out[n] = '\0';
+	return (uint64_t)n == len ? 0 : -EINVAL;
 }
 
 int libvirt_disk_make(const char *path, const char *base, uint64_t size, struct cube_cancel *cancel,

@@ -131,10 +131,31 @@ static bool sweep_has(const struct sweep *s, const char *name)
 	return false;
 }
 
+/* The layer that is under a disk by its header. What is not there, or is half made, has nothing under it. */
+static void sweep_under(struct sweep *s, int dir, const char *file, struct libvirt_layer *ret)
+{
+	char path[PATH_MAX], layers[PATH_MAX];
+	size_t len;
+	int rc = libvirt_disk_under(dir, file, path);
+
+	ret->name[0] = '\0';
+	if (rc == 0)
+		rc = layer_name(s->v, "", "", layers, NULL);
+	if (rc < 0) {
+		s->rc = rc == -ENOENT || rc == -EINVAL ? s->rc : rc;
+		return;
+	}
+	len = strlen(layers);
+	if (strncmp(path, layers, len) == 0)
+		(void)snprintf(ret->name, sizeof(ret->name), "%s", path + len);
+	if (!layer_ok(ret->name))
+		ret->name[0] = '\0';
+}
+
 /* With all that is under it. */
 static void sweep_mark(struct sweep *s, const struct libvirt_layer *from)
 {
-	struct libvirt_layer l = *from;
+	struct libvirt_layer l = *from, noted;
 
 	while (s->rc == 0 && l.name[0] != '\0' && !sweep_has(s, l.name)) {
 		char path[PATH_MAX];
@@ -143,8 +164,28 @@ static void sweep_mark(struct sweep *s, const struct libvirt_layer *from)
 		if (s->rc == 0)
 			s->rc = layer_name(s->v, l.name, LAYER_UNDER, path, NULL);
 		if (s->rc == 0)
-			s->rc = under_read(path, &l, NULL);
+			s->rc = under_read(path, &noted, NULL);
+		if (s->rc == 0)
+			s->rc = layer_name(s->v, l.name, LAYER_FILE, path, NULL);
+		if (s->rc == 0)
+			sweep_under(s, AT_FDCWD, path, &l);
+		if (s->rc == 0 && strcmp(noted.name, l.name) != 0)
+			sweep_mark(s, &noted);
 	}
+}
+
+/* A disk, or one that is to take its place, or what else lies there. */
+static int sweep_disk(void *ctx, int dir, const char *file)
+{
+	struct sweep *s = ctx;
+	struct libvirt_layer l;
+
+	if (strncmp(file, LIBVIRT_ROOT, strlen(LIBVIRT_ROOT)) != 0 &&
+	    strncmp(file, LIBVIRT_WORKSPACE, strlen(LIBVIRT_WORKSPACE)) != 0)
+		return 0;
+	sweep_under(s, dir, file, &l);
+	sweep_mark(s, &l);
+	return s->rc;
 }
 
 static void sweep_kept(void *ctx, const char *cp, const struct libvirt_kept *k)
@@ -158,8 +199,10 @@ static int sweep_box(void *ctx, int dir, const char *id)
 {
 	static const char *const disks[] = {LIBVIRT_ROOT, LIBVIRT_WORKSPACE};
 	struct sweep *s = ctx;
+	int rc = cube_file_each(dir, id, sweep_disk, s);
 
-	(void)dir;
+	if (s->rc == 0 && rc != -ENOENT && rc != -ENOTDIR)
+		s->rc = rc;
 	for (size_t i = 0; i < CUBE_COUNT(disks) && s->rc == 0; i++) {
 		struct libvirt_layer l;
 

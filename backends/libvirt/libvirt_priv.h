@@ -207,6 +207,8 @@ int libvirt_disk_make(const char *path, const char *base, uint64_t size, struct 
 		      struct cube_err *err);
 /* How large the machine sees it. -errno; -EINVAL: it is no qcow2. */
 int libvirt_disk_size(const char *path, uint64_t *ret);
+/* The path of what is under the disk @file in @dir, as its header says; "": nothing. -errno, as before. */
+int libvirt_disk_under(int dir, const char *file, char out[PATH_MAX]);
 
 /* ---- enter.c ---- */
 
@@ -233,7 +235,8 @@ int libvirt_rename(struct cube_backend *b, const char *id, const char *name, str
 /* ---- layers.c ----
  *
  * A layer is a disk that is not written to any more, layers/NAME.qcow2 below `dir`, under the disks of machines and under
- * other layers. What is under a disk stands beside it, in a file with `.under` behind its name. */
+ * other layers. What is to be under a disk stands beside it, in a file with `.under` behind its name; what is under it its
+ * header says. A layer that either of them names is needed. */
 
 #define LIBVIRT_LAYER 16 /* digits of its name */
 struct libvirt_layer {
@@ -241,7 +244,7 @@ struct libvirt_layer {
 };
 int libvirt_layer_path(const struct cube_libvirt *v, const struct libvirt_layer *l, char out[PATH_MAX],
 		       struct cube_err *err);
-/* What is under the disk @disk (LIBVIRT_ROOT, ...) of a machine. */
+/* What is to be under the disk @disk (LIBVIRT_ROOT, ...) of a machine. */
 int libvirt_layer_under(const struct cube_libvirt *v, const char *id, const char *disk,
 			struct libvirt_layer *ret, struct cube_err *err);
 int libvirt_layer_set_under(const struct cube_libvirt *v, const char *id, const char *disk,

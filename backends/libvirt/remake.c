@@ -50,8 +50,19 @@ static int remake_prepare(struct remake *r, struct cube_cancel *cancel, struct c
 	return rc;
 }
 
+/* What was prepared and will not be. */
+static void remake_undo(const struct remake *r)
+{
+	static const char *const files[] = {LIBVIRT_ROOT REMAKE_NEXT, LIBVIRT_WORKSPACE REMAKE_NEXT};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < CUBE_COUNT(files); i++)
+		if (libvirt_box_path(r->v, r->id, files[i], path, NULL) == 0)
+			(void)unlink(path);
+}
+
 /* What is under it is noted first: a layer too many is kept until the next sweep, one too few would be lost. */
-static int remake_take(struct remake *r, const char *name, const struct libvirt_layer *layer, const char *now,
+static int remake_take(struct remake *r, const char *name, const struct libvirt_layer *layer,
 		       struct cube_err *err)
 {
 	char file[64], next[PATH_MAX] = "", usual[PATH_MAX] = "";
@@ -65,28 +76,43 @@ static int remake_take(struct remake *r, const char *name, const struct libvirt_
 		rc = libvirt_box_path(r->v, r->id, file, usual, err);
 	if (rc == 0 && rename(next, usual) < 0)
 		rc = cube_fail_errno(err, "disk %.200s", usual);
-	if (rc == 0 && strcmp(now, usual) != 0)
-		(void)unlink(now);
 	return rc;
+}
+
+/* The disk that it had, if that was at another place; its description has named it until now. */
+static void remake_drop(const struct remake *r, const char *name, const char *old)
+{
+	char file[64], usual[PATH_MAX];
+
+	(void)snprintf(file, sizeof(file), "%s.qcow2", name);
+	if (libvirt_box_path(r->v, r->id, file, usual, NULL) == 0 && strcmp(old, usual) != 0)
+		(void)unlink(old);
 }
 
 static int remake_switch(struct remake *r, struct cube_cancel *cancel, struct cube_err *err)
 {
+	char root[PATH_MAX], workspace[PATH_MAX];
 	int rc = 0;
 
+	(void)snprintf(root, sizeof(root), "%s", r->note.root);
+	(void)snprintf(workspace, sizeof(workspace), "%s", r->note.workspace);
 	if (r->active) {
 		libvirt_links_end(r->v, r->id);
 		rc = libvirt_box_cut(r->v, r->id, NULL, err);
 	}
 	if (rc == 0)
-		rc = remake_take(r, LIBVIRT_ROOT, &r->kept.root, r->note.root, err);
+		rc = remake_take(r, LIBVIRT_ROOT, &r->kept.root, err);
 	r->note.root[0] = '\0';
 	if (rc == 0 && r->workspace) {
-		rc = remake_take(r, LIBVIRT_WORKSPACE, &r->kept.workspace, r->note.workspace, err);
+		rc = remake_take(r, LIBVIRT_WORKSPACE, &r->kept.workspace, err);
 		r->note.workspace[0] = '\0';
 	}
 	if (rc == 0)
 		rc = libvirt_box_define(r->v, &r->note, &r->template, NULL, err);
+	if (rc == 0)
+		remake_drop(r, LIBVIRT_ROOT, root);
+	if (rc == 0 && r->workspace)
+		remake_drop(r, LIBVIRT_WORKSPACE, workspace);
 	libvirt_layers_sweep(r->v);
 	if (rc == 0 && r->active)
 		rc = libvirt_start(&r->v->base, r->id, cancel, err);
@@ -106,8 +132,11 @@ static int remake(struct remake *r, struct cube_cancel *cancel, struct cube_err 
 	if (r->kept.template[0] != '\0')
 		(void)snprintf(r->note.template, sizeof(r->note.template), "%s", r->kept.template);
 	rc = libvirt_template_find(r->v, r->note.template, &r->template, err);
-	if (rc == 0)
+	if (rc == 0) {
 		rc = remake_prepare(r, cancel, err);
+		if (rc < 0)
+			remake_undo(r);
+	}
 	if (rc == 0)
 		rc = remake_switch(r, cancel, err);
 	libvirt_note_done(&r->note);

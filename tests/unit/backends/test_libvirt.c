@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The backend libvirt without a machine: its section, a domain's description, libvirt's own driver for tests, and another side
  * that is not there or says nothing. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -215,6 +216,106 @@ static void life(void **state)
 	stage_close(&s);
 }
 
+static unsigned count_layers(struct stage *s)
+{
+	char path[PATH_MAX + 16];
+	struct dirent *e;
+	unsigned n = 0;
+	DIR *d;
+
+	(void)snprintf(path, sizeof(path), "%s/layers", instance(s)->dir);
+	d = opendir(path);
+	assert_non_null(d);
+	while ((e = readdir(d)) != NULL) /* NOLINT(concurrency-mt-unsafe) */
+		n += strstr(e->d_name, ".qcow2") != NULL;
+	(void)closedir(d);
+	return n;
+}
+
+static void box_file(struct stage *s, const char *id, const char *name, char out[PATH_MAX])
+{
+	assert_int_equal(libvirt_box_path(instance(s), id, name, out, NULL), 0);
+}
+
+/* One that is made and stands still, with what a deleted checkpoint has left under its disks. */
+static char *layered(struct stage *s)
+{
+	const struct cube_take take = {.cp = "c0", .files = true};
+	struct cube_err err;
+	char uid[17], *id;
+	struct cube_spec spec = stage_spec(uid);
+	uint32_t still;
+
+	stage_test_driver(s);
+	assert_int_equal(cube_backend_create(s->b, &spec, NULL, &id, &err), 0);
+	assert_int_equal(cube_backend_stop(s->b, id, 0, NULL, &err), 0);
+	if (libvirt_checkpoint(s->b, id, &take, NULL, &still, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(count_layers(s), 2);
+	assert_int_equal(libvirt_checkpoint_remove(s->b, take.cp, &err), 0);
+	assert_int_equal(count_layers(s), 2);
+	return id;
+}
+
+/* What is under a disk stays, whatever is noted of it: an operation may have been cut off behind the note. */
+static void needed(void **state)
+{
+	static const struct libvirt_layer none = {.name = ""};
+	struct libvirt_layer wrong;
+	struct cube_err err;
+	struct stage s;
+	char *id;
+
+	(void)state;
+	id = layered(&s);
+	assert_int_equal(libvirt_layer_set_under(instance(&s), id, LIBVIRT_ROOT, &none, &err), 0);
+	assert_int_equal(libvirt_layer_new(&wrong), 0);
+	assert_int_equal(libvirt_layer_set_under(instance(&s), id, LIBVIRT_WORKSPACE, &wrong, &err), 0);
+	libvirt_layers_sweep(instance(&s));
+	assert_int_equal(count_layers(&s), 2);
+	assert_int_equal(cube_backend_destroy(s.b, id, &err), 0);
+	assert_int_equal(count_layers(&s), 0);
+	cube_free(id);
+	stage_close(&s);
+}
+
+/* A checkpoint that cannot be taken has changed nothing. */
+static void not_taken(void **state)
+{
+	const struct cube_take take = {.cp = "c1", .files = true};
+	struct libvirt_layer before, after;
+	char path[PATH_MAX];
+	struct cube_err err;
+	struct stage s;
+	uint32_t still;
+	char *id;
+	int fd;
+
+	(void)state;
+	id = layered(&s);
+	assert_int_equal(libvirt_layer_under(instance(&s), id, LIBVIRT_WORKSPACE, &before, &err), 0);
+	assert_int_equal(strlen(before.name), LIBVIRT_LAYER);
+	/* one whose domain is not there, and one with a disk that is none */
+	assert_int_equal(libvirt_checkpoint(s.b, "0123456789abcdef", &take, NULL, &still, &err), -ENOENT);
+	box_file(&s, id, LIBVIRT_ROOT ".qcow2", path);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "none", 4, 0), 4);
+	assert_true(libvirt_checkpoint(s.b, id, &take, NULL, &still, &err) < 0);
+	assert_int_equal(libvirt_layer_under(instance(&s), id, LIBVIRT_WORKSPACE, &after, &err), 0);
+	assert_string_equal(after.name, before.name);
+	assert_int_equal(pwrite(fd, "QFI\xfb", 4, 0), 4);
+	(void)close(fd);
+	assert_int_equal(libvirt_checkpoint(s.b, id, &take, NULL, &still, &err), 0);
+	assert_int_equal(count_layers(&s), 4);
+	assert_int_equal(cube_backend_destroy(s.b, id, &err), 0);
+	assert_int_equal(count_layers(&s), 4); /* it is the checkpoint's */
+	assert_int_equal(libvirt_checkpoint_remove(s.b, take.cp, &err), 0);
+	assert_int_equal(count_layers(&s), 0);
+	cube_free(id);
+	stage_close(&s);
+}
+
 static void foreign(void **state)
 {
 	struct stage s;
@@ -406,7 +507,7 @@ int main(void)
 		cmocka_unit_test(refused),     cmocka_unit_test(noted),    cmocka_unit_test(not_noted),
 		cmocka_unit_test(entities),    cmocka_unit_test(life),     cmocka_unit_test(foreign),
 		cmocka_unit_test(no_template), cmocka_unit_test(followed), cmocka_unit_test(away),
-		cmocka_unit_test(hangs),
+		cmocka_unit_test(hangs),       cmocka_unit_test(needed),   cmocka_unit_test(not_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
