@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -35,12 +36,13 @@ static void holder_run(pid_t parent, int begun)
 	(void)syscall(SYS_exit_group, 0);
 }
 
-/* One that is not dumpable yet has nothing for who comes next, should this process be killed now. */
-static void holder_await(int begun)
+/* One that is not dumpable yet has nothing for who comes next, should this process be killed now. False: on this machine it
+ * has not come to it; what it writes then must find the same file, so that is left open. */
+static bool holder_await(int begun)
 {
 	struct pollfd p = {.fd = begun, .events = POLLIN};
 
-	(void)poll(&p, 1, HOLDER_BEGIN_MS);
+	return poll(&p, 1, HOLDER_BEGIN_MS) == 1;
 }
 
 int cube_holder_start(pid_t *ret, struct cube_err *err)
@@ -55,7 +57,8 @@ int cube_holder_start(pid_t *ret, struct cube_err *err)
 		holder_run(parent, begun);
 	if (pid < 0)
 		return cube_fail_errno(err, "no process that holds the open files");
-	holder_await(begun);
+	if (!holder_await(begun))
+		(void)cube_steal_fd(&begun);
 	return 0;
 }
 
