@@ -22,8 +22,9 @@
 #include "backends/base/alloc.h"
 #include "ctl/ctl_priv.h"
 
-#define PIN_FACTOR 3u /* pins count below so many times the limit */
-#define FREE_MAX   64u
+#define PIN_FACTOR       3u /* pins count below so many times the limit */
+#define FREE_MAX         64u
+#define OUTPUT_LOOK_BACK (8 * CUBE_SPOOL_RECORD)
 
 static void slot_name(char out[32], const char *what, uint32_t slot)
 {
@@ -286,18 +287,22 @@ static void output_measure(const struct cube_output *o, uint64_t *total, uint64_
 	if (fstat(o->out_fd, &st) < 0 || (uint64_t)st.st_size < *total)
 		return;
 	*total = (uint64_t)st.st_size;
-	if (o->order_fd < 0 || fstat(o->order_fd, &st) < 0 || st.st_size < CUBE_SPOOL_RECORD)
+	if (o->order_fd < 0 || fstat(o->order_fd, &st) < 0)
 		return;
-	if (pread(o->order_fd, record, sizeof(record),
-		  st.st_size / CUBE_SPOOL_RECORD * CUBE_SPOOL_RECORD - CUBE_SPOOL_RECORD) !=
-	    (ssize_t)sizeof(record))
-		return;
-	memcpy(&start, record, 8);
-	memcpy(&before, record + 8, 8);
-	start = le64toh(start);
-	before = le64toh(before);
-	if ((start & ~CUBE_SPOOL_STDERR) > *total)
-		return;
+	/* The last may be of bytes that never came, behind what the limit took; no more than one each time that we died. */
+	for (off_t at = st.st_size / CUBE_SPOOL_RECORD * CUBE_SPOOL_RECORD, least = at - OUTPUT_LOOK_BACK;;
+	     at -= CUBE_SPOOL_RECORD) {
+		if (at <= 0 || at <= least ||
+		    pread(o->order_fd, record, sizeof(record), at - CUBE_SPOOL_RECORD) !=
+			    (ssize_t)sizeof(record))
+			return;
+		memcpy(&start, record, 8);
+		memcpy(&before, record + 8, 8);
+		start = le64toh(start);
+		before = le64toh(before);
+		if ((start & ~CUBE_SPOOL_STDERR) <= *total)
+			break;
+	}
 	uint64_t of_stream = before + (*total - (start & ~CUBE_SPOOL_STDERR));
 	*err_total = start & CUBE_SPOOL_STDERR ? of_stream : *total - of_stream;
 }
