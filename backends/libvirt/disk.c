@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backends/base/spawn.h"
@@ -105,5 +106,7 @@ int libvirt_disk_make(const char *path, const char *base, uint64_t size, struct 
 			       "disk %.120s: qemu-img: %s", path, why);
 	}
 	cube_buf_done(&text);
+	if (rc == 0 && chmod(path, 0600) < 0) /* libvirt gives it to QEMU's user */
+		rc = cube_fail_errno(err, "disk %.120s", path);
 	return rc;
 }

@@ -242,7 +242,8 @@ static char *layered(struct stage *s)
 {
 	const struct cube_take take = {.cp = "c0", .files = true};
 	struct cube_err err;
-	char uid[17], *id;
+	char uid[17], path[PATH_MAX], *id;
+	struct stat st;
 	struct cube_spec spec = stage_spec(uid);
 	uint32_t still;
 
@@ -254,6 +255,9 @@ static char *layered(struct stage *s)
 	assert_int_equal(count_layers(s), 2);
 	assert_int_equal(libvirt_checkpoint_remove(s->b, take.cp, &err), 0);
 	assert_int_equal(count_layers(s), 2);
+	box_file(s, id, LIBVIRT_ROOT ".qcow2", path);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600); /* its name is in QEMU's command line */
 	return id;
 }
 
