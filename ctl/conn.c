@@ -174,25 +174,32 @@ static void conn_expect(struct cube_cube *c)
 }
 
 /* Of a job that an earlier link started this one learns where the output goes on; as soon as the backend has handed it
- * over. */
-static void conn_adopt(struct cube_conn *conn, struct cube_job *j)
+ * over. False: it cannot, so that neither more of it nor its end would ever be told: the link is given up for another. */
+static bool conn_adopt(struct cube_conn *conn, struct cube_job *j)
 {
+	struct cube_cube *c = conn->cube;
+	struct cube_err err = {0};
 	int code = cube_output_adopt(j, conn->agent);
 
 	cube_job_own(j)->unadopted = false;
-	if (code < 0)
-		cube_log(CUBE_LOG_WARNING, "ctl", "the output of job '%s' of '%s' is not taken: %s", j->name,
-			 conn->cube->name, cube_errno_text(code));
+	if (code >= 0)
+		return true;
+	(void)cube_fail(&err, code, "the output of job '%s' is not taken: %s", j->name,
+			cube_errno_text(code));
+	cube_conn_drop(c);
+	conn_failed(c, code, &err);
+	return false;
 }
 
-static void conn_adopt_all(struct cube_conn *conn)
+static bool conn_adopt_all(struct cube_conn *conn)
 {
 	cube_list_each (i, &conn->cube->jobs) {
 		struct cube_job *j = cube_list_entry(i, struct cube_job, link);
 
-		if (cube_job_own(j)->unadopted)
-			conn_adopt(conn, j);
+		if (cube_job_own(j)->unadopted && !conn_adopt(conn, j))
+			return false;
 	}
+	return true;
 }
 
 static void conn_forget_ended(struct cube_cube *c)
@@ -265,8 +272,7 @@ static void conn_made(struct cube_conn *conn, struct cube_link *agent, int code,
 		return;
 	}
 	c->agent = agent;
-	conn_adopt_all(conn);
-	if (conn->synced)
+	if (conn_adopt_all(conn) && conn->synced)
 		conn_is_ready(conn);
 }
 
@@ -409,11 +415,13 @@ static void conn_started(void *ctx, uint64_t job, int pid)
 		if (pid != 0)
 			conn_stranger(conn, job, false);
 	} else {
+		bool taken = true;
+
 		if (conn->agent != NULL && !conn->synced)
-			conn_adopt(conn, j);
+			taken = conn_adopt(conn, j);
 		else
 			cube_job_own(j)->unadopted = !conn->synced;
-		if (j->state == CUBE_JOB_RUNNING) {
+		if (taken && j->state == CUBE_JOB_RUNNING) {
 			cube_job_own(j)->reported = true;
 			j->pid = pid;
 			cube_wake(&j->changed);

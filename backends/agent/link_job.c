@@ -40,6 +40,8 @@ void cube_agent_job_close_fds(struct agent_job *job)
 
 int cube_agent_job_spool(struct agent_job *job, int out_fd, int order_fd)
 {
+	int code;
+
 	cube_agent_job_close_fds(job);
 	job->out_fd = fcntl(out_fd, F_DUPFD_CLOEXEC, 0);
 	if (job->out_fd < 0)
@@ -47,7 +49,11 @@ int cube_agent_job_spool(struct agent_job *job, int out_fd, int order_fd)
 	if (order_fd < 0)
 		return 0;
 	job->order_fd = fcntl(order_fd, F_DUPFD_CLOEXEC, 0);
-	return job->order_fd < 0 ? -errno : 0;
+	if (job->order_fd >= 0)
+		return 0;
+	code = -errno;
+	cube_agent_job_close_fds(job); /* half of it would take output without saying whose it is */
+	return code;
 }
 
 void cube_agent_job_free(struct agent_link *l, struct agent_job *job)
