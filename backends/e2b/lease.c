@@ -77,6 +77,20 @@ static int lease_look(void *ctx, const char *id, void *value)
 	return ++d->n == LEASE_BATCH ? 1 : 0;
 }
 
+/* One that was told another end meanwhile keeps that. */
+static void lease_renewed(struct cube_e2b *e, const char *id, uint64_t was, uint64_t until)
+{
+	struct e2b_box *box;
+
+	pthread_mutex_lock(&e->lock);
+	box = cube_map_get(e->boxes, id);
+	if (box != NULL && box->until == was) {
+		box->until = until;
+		box->renew_at = lease_next(e);
+	}
+	pthread_mutex_unlock(&e->lock);
+}
+
 void e2b_lease_renew(struct cube_e2b *e, struct cube_cancel *cancel)
 {
 	struct lease_due d = {.now = cube_clock_mono(), .wall = cube_clock_wall()};
@@ -91,6 +105,6 @@ void e2b_lease_renew(struct cube_e2b *e, struct cube_cancel *cancel)
 		if (rc == -EINTR)
 			return;
 		/* One that is paused, or that has lived for as long as the service allows, is told again later. */
-		e2b_box_keep(e, d.due[i].id, rc == -ENOENT ? 0 : d.due[i].until, lease_next(e));
+		lease_renewed(e, d.due[i].id, d.due[i].until, rc == -ENOENT ? 0 : d.due[i].until);
 	}
 }
