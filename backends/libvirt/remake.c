@@ -79,24 +79,23 @@ static int remake_take(struct remake *r, const char *name, const struct libvirt_
 	return rc;
 }
 
-/* The disk that it had, if that was at another place; its description has named it until now. */
-static void remake_drop(const struct remake *r, const char *name, const char *old)
+/* Disks that checkpoints put over each other; its description has named the last of them until now. */
+static int remake_drop(void *ctx, int dir, const char *file)
 {
-	char file[64], usual[PATH_MAX];
+	const struct remake *r = ctx;
 
-	(void)snprintf(file, sizeof(file), "%s.qcow2", name);
-	if (libvirt_box_path(r->v, r->id, file, usual, NULL) == 0 && strcmp(old, usual) != 0)
-		(void)unlink(old);
+	if (strncmp(file, LIBVIRT_ROOT "-", strlen(LIBVIRT_ROOT) + 1) == 0 ||
+	    (r->workspace && strncmp(file, LIBVIRT_WORKSPACE "-", strlen(LIBVIRT_WORKSPACE) + 1) == 0))
+		(void)unlinkat(dir, file, 0);
+	return 0;
 }
 
 static int remake_switch(struct remake *r, struct cube_cancel *cancel, struct cube_err *err)
 {
-	char root[PATH_MAX], workspace[PATH_MAX];
-	int rc = 0;
+	char box[PATH_MAX];
+	int rc = libvirt_box_path(r->v, r->id, "", box, err);
 
-	(void)snprintf(root, sizeof(root), "%s", r->note.root);
-	(void)snprintf(workspace, sizeof(workspace), "%s", r->note.workspace);
-	if (r->active) {
+	if (rc == 0 && r->active) {
 		libvirt_links_end(r->v, r->id);
 		rc = libvirt_box_cut(r->v, r->id, NULL, err);
 	}
@@ -110,9 +109,7 @@ static int remake_switch(struct remake *r, struct cube_cancel *cancel, struct cu
 	if (rc == 0)
 		rc = libvirt_box_define(r->v, &r->note, &r->template, NULL, err);
 	if (rc == 0)
-		remake_drop(r, LIBVIRT_ROOT, root);
-	if (rc == 0 && r->workspace)
-		remake_drop(r, LIBVIRT_WORKSPACE, workspace);
+		(void)cube_file_each(AT_FDCWD, box, remake_drop, r);
 	libvirt_layers_sweep(r->v);
 	if (rc == 0 && r->active)
 		rc = libvirt_start(&r->v->base, r->id, cancel, err);
