@@ -67,6 +67,8 @@ for n in $(seq 8); do
 	sleep "0.$((n * 7 % 10))"
 	kill_cubefs
 	wait $maker || true
+	check_not is_mounted "$MNT"
+	rm -rf "${MNT:?}"/k* # it may have gone on where the mount was
 	start_cubefs
 done
 for name in $(ls "$MNT" | grep '^k' || true); do
