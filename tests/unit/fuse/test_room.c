@@ -135,10 +135,12 @@ static pid_t start_reader(void)
 	pid = fork();
 	if (pid == 0) {
 		void *room = cube_room_take(&t.rooms);
+		const pid_t self = getpid();
 
 		if (fork() == 0) {
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-			(void)pause();
+			if (getppid() == self) /* it may be dead already */
+				(void)pause();
 			_exit(0);
 		}
 		if (write(told[1], "", 1) == 1)
