@@ -223,7 +223,9 @@ static void *question_run(void *ctx)
 		(void)virConnectClose(a->conn);
 		a->conn = NULL;
 	}
+	(void)pthread_mutex_lock(&q->lock); /* who waits has all of it when he has had the lock */
 	(void)eventfd_write(q->done, 1);
+	(void)pthread_mutex_unlock(&q->lock);
 	question_unref(q);
 	return NULL;
 }
@@ -323,6 +325,8 @@ int libvirt_do(struct cube_libvirt *v, const struct libvirt_ask *ask, struct cub
 		return rc;
 	}
 	rc = question_wait(q, timeout_s, cancel);
+	(void)pthread_mutex_lock(&q->lock);
+	(void)pthread_mutex_unlock(&q->lock);
 	if (rc == -ETIMEDOUT)
 		rc = cube_fail(err, rc, "%s: libvirt at %.150s has not answered for %u seconds", q->what,
 			       v->uri, timeout_s);
