@@ -43,7 +43,7 @@ static int disk_open(int dir, const char *file, unsigned char head[DISK_HEAD])
 
 int libvirt_disk_size(const char *path, uint64_t *ret)
 {
-	unsigned char head[DISK_HEAD];
+	unsigned char head[DISK_HEAD] = {0};
 	cube_auto_fd fd = disk_open(AT_FDCWD, path, head);
 
 	if (fd < 0)
@@ -54,7 +54,7 @@ int libvirt_disk_size(const char *path, uint64_t *ret)
 
 int libvirt_disk_under(int dir, const char *file, char out[PATH_MAX])
 {
-	unsigned char head[DISK_HEAD];
+	unsigned char head[DISK_HEAD] = {0};
 	cube_auto_fd fd = disk_open(dir, file, head);
 	uint64_t at, len;
 	ssize_t n;
