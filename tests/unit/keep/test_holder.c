@@ -94,7 +94,7 @@ static void test_at_once(void **state)
 
 		if (pid == 0) {
 			(void)prctl(PR_SET_DUMPABLE, 0); /* as one that has entered a user namespace */
-			_exit(cube_holder_start(made, &err) < 0 || dup2(2, FILE_NO) < 0);
+			_exit(cube_holder_start(made, &err) < 0 || dup2(2, FILE_NO) < 0 ? 1 : 0);
 		}
 		assert_int_equal(waitpid(pid, &status, 0), pid);
 		assert_int_equal(status, 0);
