@@ -294,7 +294,10 @@ static void live_changes(struct cube_http_live *live)
 
 		if (s->state == STREAM_NEW) {
 			s->state = STREAM_ON;
-			(void)curl_multi_add_handle(live->multi, s->easy);
+			if (curl_multi_add_handle(live->multi, s->easy) != CURLM_OK) {
+				s->state = STREAM_BROKEN; /* nothing else would say so */
+				s->code = -ENOMEM;
+			}
 		} else if (s->state == STREAM_DROPPED) {
 			(void)curl_multi_remove_handle(live->multi, s->easy);
 			stream_free(s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What requests that block a thread (http.c), those that live on the loop (http_live.c) and those that become a stream
- * (http_stream.c) share. */
+ * (http_duplex.c) share. */
 #ifndef CUBEFS_BACKENDS_BASE_HTTP_PRIV_H
 #define CUBEFS_BACKENDS_BASE_HTTP_PRIV_H
 

@@ -4,7 +4,7 @@
 #include "backends/docker/docker_priv.h"
 
 #include "backends/base/alloc.h"
-#include "backends/base/http_stream.h"
+#include "backends/base/http_duplex.h"
 #include "backends/base/loop.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ struct stream {
 	struct docker_streams *of;
 	struct cube_loop *loop;
 	struct cube_post post;
-	struct cube_http_stream *far;
+	struct cube_http_duplex *far;
 	int near;
 	struct cube_watch *near_watch, *far_watch; /* NULL until it was posted */
 	bool left;                                 /* by the backend, before it was posted */
@@ -58,7 +58,7 @@ static void stream_free(struct stream *s)
 	cube_watch_free(s->near_watch);
 	cube_watch_free(s->far_watch);
 	cube_close_auto(&s->near);
-	cube_http_stream_free(s->far);
+	cube_http_duplex_free(s->far);
 	cube_buf_done(&s->in);
 	cube_buf_done(&s->out);
 	cube_free(s);
@@ -76,7 +76,7 @@ static void stream_end(struct stream *s)
 static int stream_flush_far(struct stream *s)
 {
 	while (s->out.len > 0) {
-		ssize_t n = cube_http_stream_send(s->far, s->out.data, s->out.len);
+		ssize_t n = cube_http_duplex_send(s->far, s->out.data, s->out.len);
 
 		if (n < 0)
 			return (int)n;
@@ -134,7 +134,7 @@ static int stream_in(struct stream *s)
 	int rc = stream_flush_near(s);
 
 	for (int round = 0; rc == 0 && round < STREAM_ROUNDS; round++) {
-		ssize_t n = cube_http_stream_recv(s->far, piece, sizeof(piece));
+		ssize_t n = cube_http_duplex_recv(s->far, piece, sizeof(piece));
 
 		if (n <= 0)
 			return n < 0 ? (int)n : -EPIPE;
@@ -174,7 +174,7 @@ static void stream_posted(struct cube_post *post)
 	}
 	s->near_watch = cube_watch_new(s->loop, s->near, CUBE_WATCH_IN, stream_move, s);
 	s->far_watch = s->near_watch == NULL ? NULL
-					     : cube_watch_new(s->loop, cube_http_stream_fd(s->far),
+					     : cube_watch_new(s->loop, cube_http_duplex_fd(s->far),
 							      CUBE_WATCH_IN, stream_move, s);
 	if (s->far_watch == NULL)
 		stream_end(s); /* without memory: the other end sees that nobody is there */
@@ -204,7 +204,7 @@ void docker_streams_done(struct docker_streams *all)
 }
 
 /* Takes @far in any case. */
-static int stream_new(struct cube_docker *d, struct cube_http_stream *far, int *ret_fd, struct cube_err *err)
+static int stream_new(struct cube_docker *d, struct cube_http_duplex *far, int *ret_fd, struct cube_err *err)
 {
 	struct stream *s = cube_calloc(1, sizeof(*s));
 	int pair[2];
@@ -212,7 +212,7 @@ static int stream_new(struct cube_docker *d, struct cube_http_stream *far, int *
 	if (s == NULL || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
 		int rc = s == NULL ? -ENOMEM : -errno;
 
-		cube_http_stream_free(far);
+		cube_http_duplex_free(far);
 		cube_free(s);
 		return cube_fail(err, rc, "a stream of the engine: %s", cube_errno_text(rc));
 	}
@@ -231,7 +231,7 @@ static int stream_new(struct cube_docker *d, struct cube_http_stream *far, int *
 int docker_stream_attach(struct cube_docker *d, const char *id, struct cube_cancel *cancel, int *ret_fd,
 			 struct cube_err *err)
 {
-	struct cube_http_stream *far = NULL;
+	struct cube_http_duplex *far = NULL;
 	struct cube_http_answer answer;
 	char ref[DOCKER_REF], path[DOCKER_REF + 96];
 	struct cube_err why = {0};
@@ -242,7 +242,7 @@ int docker_stream_attach(struct cube_docker *d, const char *id, struct cube_canc
 	(void)snprintf(path, sizeof(path), "/v%s/containers/%s/attach?stream=1&stdin=1&stdout=1",
 		       d->engine.api, ref);
 	cube_http_answer_init(&answer, CUBE_HTTP_HEAD);
-	rc = cube_http_stream_open(d->http, &(struct cube_http_call){.method = "POST", .path = path}, cancel,
+	rc = cube_http_duplex_open(d->http, &(struct cube_http_call){.method = "POST", .path = path}, cancel,
 				   &answer, &far, &why);
 	if (rc < 0)
 		rc = cube_fail(err, answer.status == 404 ? -ENOENT : rc,

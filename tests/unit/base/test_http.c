@@ -16,7 +16,7 @@
 
 #include "backends/base/file.h"
 #include "backends/base/http.h"
-#include "backends/base/http_stream.h"
+#include "backends/base/http_duplex.h"
 #include "backends/base/macros.h"
 
 struct server {
@@ -400,12 +400,12 @@ static void test_streamed(void **state)
 }
 
 /* What comes next, as text; "" at the end. */
-static void stream_next(struct cube_http_stream *st, char out[64])
+static void stream_next(struct cube_http_duplex *st, char out[64])
 {
-	struct pollfd p = {.fd = cube_http_stream_fd(st), .events = POLLIN};
+	struct pollfd p = {.fd = cube_http_duplex_fd(st), .events = POLLIN};
 	ssize_t n;
 
-	while ((n = cube_http_stream_recv(st, out, 63)) == -EAGAIN)
+	while ((n = cube_http_duplex_recv(st, out, 63)) == -EAGAIN)
 		assert_int_equal(poll(&p, 1, 20000), 1);
 	assert_true(n >= 0);
 	out[n] = '\0';
@@ -423,7 +423,7 @@ static void test_streams(void **state)
 		   {"/empty", 0, -EREMOTEIO},
 		   {"/silent", 0, -ETIMEDOUT}};
 	struct cube_http_call call = {.method = "POST", .path = "/stream", .body = "{}", .body_len = 2};
-	struct cube_http_stream *st = NULL;
+	struct cube_http_duplex *st = NULL;
 	struct cube_http_answer a;
 	struct cube_err err;
 	struct server s;
@@ -431,26 +431,26 @@ static void test_streams(void **state)
 	char text[64];
 
 	cube_http_answer_init(&a, 100);
-	assert_int_equal(cube_http_stream_open(h, &call, NULL, &a, &st, &err), 0);
+	assert_int_equal(cube_http_duplex_open(h, &call, NULL, &a, &st, &err), 0);
 	assert_true(saw(&s, "Upgrade: tcp\r\n") && saw(&s, "Content-Length: 2\r\n"));
 	stream_next(st, text);
 	assert_string_equal(text, "early");
-	assert_int_equal(cube_http_stream_recv(st, text, sizeof(text)), -EAGAIN);
-	assert_int_equal(cube_http_stream_send(st, "abc", 3), 3);
+	assert_int_equal(cube_http_duplex_recv(st, text, sizeof(text)), -EAGAIN);
+	assert_int_equal(cube_http_duplex_send(st, "abc", 3), 3);
 	stream_next(st, text);
 	assert_string_equal(text, "abc");
-	assert_int_equal(cube_http_stream_send(st, ".", 1), 1);
+	assert_int_equal(cube_http_duplex_send(st, ".", 1), 1);
 	stream_next(st, text);
 	assert_string_equal(text, "");
-	cube_http_stream_free(st);
+	cube_http_duplex_free(st);
 	for (size_t i = 0; i < CUBE_COUNT(bad); i++) {
 		call.path = bad[i].path;
-		assert_int_equal(cube_http_stream_open(h, &call, NULL, &a, &st, &err), bad[i].code);
+		assert_int_equal(cube_http_duplex_open(h, &call, NULL, &a, &st, &err), bad[i].code);
 		assert_int_equal(a.status, bad[i].status);
 		assert_non_null(strstr(err.text, bad[i].path));
 	}
 	call.path = "/refused";
-	(void)cube_http_stream_open(h, &call, NULL, &a, &st, &err);
+	(void)cube_http_duplex_open(h, &call, NULL, &a, &st, &err);
 	assert_string_equal(cube_buf_str(&a.body), "why");
 	cube_http_answer_done(&a);
 	server_stop(&s, h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection that libcurl makes (with TLS, through a proxy) and on which the request is written by hand: it has no
  * function for answers that never end and are spoken to. The handle stays in its multi handle, which has the connection. */
-#include "backends/base/http_stream.h"
+#include "backends/base/http_duplex.h"
 
 #include "backends/base/alloc.h"
 #include "backends/base/clock.h"
@@ -18,7 +18,7 @@
 #define STREAM_NS_S     UINT64_C(1000000000)
 #define STREAM_SLICE_MS 1000
 
-struct cube_http_stream {
+struct cube_http_duplex {
 	struct cube_http_slot slot;
 	curl_socket_t fd;
 	struct cube_buf early; /* what came behind the head */
@@ -31,13 +31,13 @@ struct stream_open {
 	const struct cube_http_call *call;
 	struct cube_cancel *cancel;
 	struct cube_http_answer *answer;
-	struct cube_http_stream *s;
+	struct cube_http_duplex *s;
 	struct curl_slist *headers; /* none are sent: curl makes the connection alone */
 	uint64_t end;               /* on the monotonic clock */
 	char what[256];
 };
 
-void cube_http_stream_free(struct cube_http_stream *s)
+void cube_http_duplex_free(struct cube_http_duplex *s)
 {
 	if (s == NULL)
 		return;
@@ -49,7 +49,7 @@ void cube_http_stream_free(struct cube_http_stream *s)
 	cube_free(s);
 }
 
-int cube_http_stream_fd(const struct cube_http_stream *s)
+int cube_http_duplex_fd(const struct cube_http_duplex *s)
 {
 	return s->fd;
 }
@@ -59,7 +59,7 @@ static ssize_t stream_result(CURLcode got, size_t n)
 	return got == CURLE_OK ? (ssize_t)n : got == CURLE_AGAIN ? -EAGAIN : -EPIPE;
 }
 
-ssize_t cube_http_stream_recv(struct cube_http_stream *s, void *data, size_t len)
+ssize_t cube_http_duplex_recv(struct cube_http_duplex *s, void *data, size_t len)
 {
 	size_t left = s->early.len - s->taken, n = 0;
 
@@ -74,7 +74,7 @@ ssize_t cube_http_stream_recv(struct cube_http_stream *s, void *data, size_t len
 	return (ssize_t)n;
 }
 
-ssize_t cube_http_stream_send(struct cube_http_stream *s, const void *data, size_t len)
+ssize_t cube_http_duplex_send(struct cube_http_duplex *s, const void *data, size_t len)
 {
 	size_t n = 0;
 	CURLcode got = curl_easy_send(s->slot.easy, data, len, &n);
@@ -100,7 +100,7 @@ static bool stream_set(struct stream_open *o)
 
 static int stream_connect(struct stream_open *o, struct cube_err *err)
 {
-	struct cube_http_stream *s = o->s;
+	struct cube_http_duplex *s = o->s;
 	CURLcode got;
 	int code = 0;
 
@@ -145,7 +145,7 @@ static int stream_write(struct stream_open *o, const void *data, size_t len, str
 	int rc = 0;
 
 	while (rc == 0 && len > 0) {
-		ssize_t n = cube_http_stream_send(o->s, at, len);
+		ssize_t n = cube_http_duplex_send(o->s, at, len);
 
 		if (n == -EAGAIN)
 			rc = stream_wait(o, POLLOUT, err);
@@ -190,7 +190,7 @@ static int stream_more(struct stream_open *o, struct cube_buf *to, struct cube_e
 	char chunk[4096];
 	ssize_t n;
 
-	while ((n = cube_http_stream_recv(o->s, chunk, sizeof(chunk))) == -EAGAIN) {
+	while ((n = cube_http_duplex_recv(o->s, chunk, sizeof(chunk))) == -EAGAIN) {
 		int rc = stream_wait(o, POLLIN, err);
 
 		if (rc < 0)
@@ -246,8 +246,8 @@ static int stream_refused(struct stream_open *o, struct cube_err *err)
 	return cube_fail(err, -EREMOTEIO, "%s: %s: it answers %ld", o->h->who, o->what, o->answer->status);
 }
 
-int cube_http_stream_open(struct cube_http *h, const struct cube_http_call *call, struct cube_cancel *cancel,
-			  struct cube_http_answer *answer, struct cube_http_stream **ret,
+int cube_http_duplex_open(struct cube_http *h, const struct cube_http_call *call, struct cube_cancel *cancel,
+			  struct cube_http_answer *answer, struct cube_http_duplex **ret,
 			  struct cube_err *err)
 {
 	struct stream_open o = {.h = h,
@@ -276,7 +276,7 @@ int cube_http_stream_open(struct cube_http *h, const struct cube_http_call *call
 	if (rc == 0 && answer->status != 101 && answer->status != 200)
 		rc = stream_refused(&o, err);
 	if (rc < 0)
-		cube_http_stream_free(o.s);
+		cube_http_duplex_free(o.s);
 	else
 		*ret = o.s;
 	return rc;
